@@ -1,0 +1,93 @@
+# gradus. What a user types:
+#
+#   make demo     trains a small model for a minute and draws its pictures into build/demo
+#   make test     proves every gradient and runs all tests, in both precisions
+#   make          builds the libraries and the programs into build/
+#   make bench    measures;   make install [PREFIX=/usr/local] [DESTDIR=];   make check-sanitize;   make clean
+
+MAKEFLAGS += --no-builtin-rules
+CC     = cc
+B      = build
+PREFIX = /usr/local
+CFLAGS = -O3 -g
+WARN   = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
+# The source defines the bits: no contraction, no reassociation; the last two flags change no value.
+BITS   = -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math
+FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(BITS) -Isrc -MMD -MP $(OPENMP) $(CFLAGS)
+LIBS  := $(OPENMP) -lm
+CHECK  = $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
+
+# The fast kernels are compiled once per instruction set of the target, each time with its flags.
+TARGET := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+ISAS         = $(or $(ISAS_$(TARGET)),baseline)
+ISAS_x86_64  = baseline avx2 avx512
+ISAS_aarch64 = neon
+avx2_flags   = -mavx2 -mfma
+avx512_flags = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+
+SOURCES  = $(wildcard src/tensor/*.c src/autograd/*.c src/nn/*.c) src/tensor/kernels/reference.c src/tensor/kernels/select.c
+OBJECTS  = $(SOURCES:%.c=%.o) $(ISAS:%=src/tensor/kernels/fast_%.o)
+SUITES   = $(patsubst %.c,%.o,$(wildcard tests/suite_*.c) tests/main.c $(CASES))
+CASES    = $(wildcard tests/cases*.c)
+LM       = $(patsubst %.c,%.o,$(wildcard examples/lm/*.c))
+PROGRAMS = $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
+
+all: $(B)/libgradus.a $(B)/libgradus64.a $(B)/lm $(PROGRAMS)
+
+# Two libraries, one per precision; their objects, and those of the tests, are in build/float and build/double.
+double = -DGR_DOUBLE
+define precision
+$(B)/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(FLAGS) $$($(1)) -c $$< -o $$@
+$(B)/$(1)/src/tensor/kernels/fast_%.o: src/tensor/kernels/fast.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(FLAGS) $$($(1)) $$($$*_flags) -DGR_ISA=$$* -c $$< -o $$@
+$(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
+	rm -f $$@ && $$(AR) rcs $$@ $$^
+$(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
+	$$(CC) $$^ -o $$@ $$(CHECK) $$(LIBS)
+$(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a
+	$$(CC) $$^ -o $$@ $$(LIBS)
+endef
+$(eval $(call precision,float,,32))
+$(eval $(call precision,double,64,))
+
+$(B)/lm: $(LM:%=$(B)/float/%) $(B)/libgradus.a
+	$(CC) $^ -o $@ $(LIBS)
+$(B)/bench: $(B)/float/tests/bench.o $(B)/libgradus.a
+	$(CC) $^ -o $@ $(LIBS)
+$(PROGRAMS): $(B)/%: $(B)/float/examples/%.o $(B)/libgradus.a
+	$(CC) $^ -o $@ $(LIBS)
+
+demo: deps
+	@$(MAKE) --no-print-directory $(B)/lm
+	@sh examples/demo.sh $(B)
+
+test: deps
+	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32
+	@sh tests/run.sh $(B)
+
+# The whole test suite under the address, undefined-behaviour and leak sanitizers, in a build directory of its own.
+check-sanitize: deps
+	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" test
+
+bench: $(B)/bench
+	$(B)/bench all
+
+# Installs compiler, make, Check and gnuplot where they are missing; silent when all is there.
+deps:
+	@sh .ci/deps
+
+install: all
+	mkdir -p "$(DESTDIR)$(PREFIX)/include/gradus" "$(DESTDIR)$(PREFIX)/lib" "$(DESTDIR)$(PREFIX)/bin"
+	cp $(B)/libgradus.a $(B)/libgradus64.a "$(DESTDIR)$(PREFIX)/lib"
+	cp $(B)/lm "$(DESTDIR)$(PREFIX)/bin/gradus-lm"
+	for room in tensor autograd nn; do mkdir -p "$(DESTDIR)$(PREFIX)/include/gradus/$$room"; done
+
+clean:
+	rm -rf $(B)
+
+.PHONY: all demo test check-sanitize bench deps install clean
+-include $(wildcard $(B)/*/*/*.d $(B)/*/*/*/*.d $(B)/*/*/*/*/*.d)

@@ -1,0 +1,67 @@
+/* The walk back along the tape. Entries are in the order of their making, so every entry comes after those it depends
+ * on: walked from the end, the gradient of an output is complete when its entry is reached. */
+#include "tape.h"
+
+#include <string.h>
+
+/* Marks what y depends on. False if a part of it has been gone through before. */
+static bool mark(gr_tensor *y) {
+    if (y->node) y->node->reached = true;
+    for (gr_node *n = y->node; n; n = n->previous) {
+        if (!n->reached) continue;
+        if (n->done) {
+            gr_fail(y->ctx, "backward",
+                    "%s depends on %s of %s, which backward has gone through before; compute it again", gr_show(y, "y"),
+                    gr_show(n->out, "the output"), n->op->name);
+            return false;
+        }
+        for (int i = 0; i < n->count; i++)
+            if (gr_wants(n, i) && n->in[i]->node) n->in[i]->node->reached = true;
+    }
+    return true;
+}
+
+static void unmark(gr_tensor *y) {
+    for (gr_node *n = y->node; n; n = n->previous) n->reached = false;
+}
+
+bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
+    if (!y || !seed) {
+        gr_fail(y ? y->ctx : seed ? seed->ctx : NULL, "backward", "%s is NULL", y ? "seed" : "y");
+        return false;
+    }
+    gr_context *ctx = y->ctx;
+    if (!gr_ok(ctx) || gr_is_inert(y)) return false;
+    if (seed->ctx != ctx)
+        gr_fail(ctx, "backward", "the seed belongs to another context");
+    else if (!gr_shape_equal(y->shape, seed->shape))
+        gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
+    else if (!y->requires_grad)
+        gr_fail(ctx, "backward", "%s depends on no parameter or variable", gr_show(y, "y"));
+    bool fresh_ground = gr_ok(ctx) && mark(y);
+    if (fresh_ground) {
+        gr_tensor *dy = gr_gradient(y);
+        if (gr_ok(ctx)) gr_run_map(gr_map_of(ctx, GR_MAP_plus), 0, dy, 1, &seed);
+    }
+    for (gr_node *n = fresh_ground ? y->node : NULL; n && gr_ok(ctx); n = n->previous) {
+        if (!n->reached) continue;
+        n->done = true;
+        if (!n->out->grad) continue; /* nothing has come down to it */
+        n->op->backward(n);
+        if (n->out->retain_grad) continue;
+        gr_pool_give(n->out->grad);
+        n->out->grad = NULL;
+    }
+    unmark(y);
+    return gr_ok(ctx);
+}
+
+bool gr_backward(gr_tensor *loss) {
+    if (gr_is_inert(loss)) return false;
+    if (gr_numel(loss) != 1) {
+        gr_fail(loss->ctx, "backward", "%s has more than one element: give gr_backward_from a seed",
+                gr_show(loss, "loss"));
+        return false;
+    }
+    return gr_backward_from(loss, gr_full(loss->ctx, loss->shape, 1));
+}

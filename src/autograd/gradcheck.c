@@ -1,0 +1,125 @@
+/* Gradients against difference quotients.
+ *
+ * L = sum(r * f(x)) with a fixed random r: a sum without r would be blind where the outputs of f add up to a constant,
+ * as those of a softmax do. dL/dx_i is compared with the difference quotient of fourth order, (8 (L(x+h) - L(x-h)) -
+ * (L(x+2h) - L(x-2h))) / 12 h, whose error is h^4 f^(5) / 30 and rounding / h. */
+#include "tape.h"
+
+#include <math.h>
+
+/* Both errors about equal: h near eps^(1/5), as a power of two so that x + h is exact for most x. */
+#ifdef GR_DOUBLE
+static const double best_step = 0x1p-9, usual_tolerance = 1e-8;
+#else
+static const double best_step = 0x1p-5, usual_tolerance = 1e-3;
+#endif
+
+typedef struct check {
+    gr_context *ctx;
+    gr_function *f;
+    void *arg;
+    int count;
+    gr_tensor **inputs;
+    gr_rng cotangent;
+} check;
+
+/* L = sum(r * y), in double; r is drawn anew from its seed each time. */
+static double value_of(const check *c, gr_tensor *y) {
+    gr_rng rng = c->cotangent;
+    double sum = 0;
+    gr_tensor *rows = gr_contiguous(y);
+    int64_t n = gr_is_inert(rows) ? 0 : gr_numel(rows);
+    for (int64_t i = 0; i < n; i++) sum += (double)(gr_real)gr_rng_normal(&rng) * (double)rows->data[i];
+    return sum;
+}
+
+/* L at the inputs as they are now; the memory it took is taken back. */
+static double evaluate(const check *c) {
+    gr_arena before = c->ctx->step;
+    gr_no_grad_begin(c->ctx);
+    double value = value_of(c, c->f(c->ctx, c->inputs, c->arg));
+    gr_no_grad_end(c->ctx);
+    gr_arena_rewind(&c->ctx->step, &before);
+    c->ctx->free_buffers = c->ctx->spare_headers = NULL; /* they may lie in what was taken back */
+    return value;
+}
+
+static double difference_quotient(const check *c, gr_real *x, double h) {
+    const gr_real middle = *x;
+    double at[4];
+    const double steps[4] = {1, -1, 2, -2};
+    for (int i = 0; i < 4; i++) {
+        *x = (gr_real)((double)middle + steps[i] * h);
+        at[i] = evaluate(c);
+    }
+    *x = middle;
+    return (8 * (at[0] - at[1]) - (at[2] - at[3])) / (12 * h);
+}
+
+/* Gradients begin at these numbers, not at 0: a backward that overwrites instead of adding is caught. */
+static double prefill(int input, int64_t index) { return 0.5 + 0.25 * (double)((input + index) % 3); }
+
+/* Copies of the inputs as variables, their gradients pre-filled. */
+static bool make_variables(check *c, gr_tensor **inputs, const bool *wanted) {
+    c->inputs = gr_alloc(c->ctx, false, (size_t)(c->count ? c->count : 1) * sizeof *c->inputs);
+    for (int i = 0; c->inputs && i < c->count; i++) {
+        gr_tensor *copy = gr_new(c->ctx, "gradcheck", false, inputs[i]->shape);
+        if (gr_is_inert(copy)) return false;
+        gr_run_map(gr_map_of(c->ctx, GR_MAP_copy), 0, copy, 1, &inputs[i]);
+        copy->name = inputs[i]->name;
+        c->inputs[i] = copy;
+        if (wanted && !wanted[i]) continue;
+        if (gr_is_inert(gr_requires_grad(copy))) return false;
+        for (int64_t k = 0; k < gr_numel(copy); k++) copy->grad->data[k] = (gr_real)prefill(i, k);
+    }
+    return gr_ok(c->ctx);
+}
+
+static bool run_backward(const check *c) {
+    gr_tensor *y = c->f(c->ctx, c->inputs, c->arg);
+    if (gr_is_inert(y)) return false;
+    gr_rng rng = c->cotangent;
+    gr_tensor *seed = gr_normal(c->ctx, y->shape, 0, 1, &rng);
+    return gr_backward_from(y, seed);
+}
+
+/* The worst place of one operand goes into the result if it is worse than what is there. */
+static void compare(const check *c, int input, double h, gr_gradcheck_result *worst) {
+    gr_tensor *x = c->inputs[input];
+    double largest = 1;
+    gr_gradcheck_result here = {.ok = true, .input = input, .error = -1, .input_name = gr_name(x)};
+    for (int64_t k = 0; k < gr_numel(x) && gr_ok(c->ctx); k++) {
+        double numeric = difference_quotient(c, &x->data[k], h);
+        double analytic = (double)x->grad->data[k] - (double)(gr_real)prefill(input, k);
+        double error = fabs(analytic - numeric);
+        if (fabs(numeric) > largest) largest = fabs(numeric);
+        if (error <= here.error) continue;
+        here.index = k, here.analytic = analytic, here.numeric = numeric;
+        here.error = error == error ? error : HUGE_VAL; /* NaN is as wrong as can be */
+    }
+    here.error /= largest;
+    if (here.error > worst->error) *worst = here;
+}
+
+gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int count, gr_tensor **inputs,
+                                 const bool *wanted, gr_gradcheck_config config) {
+    gr_gradcheck_result worst = {.input_name = ""};
+    if (!gr_ok(ctx)) return worst;
+    for (int i = 0; i < count; i++)
+        if (!inputs || gr_is_inert(inputs[i]) || inputs[i]->ctx != ctx) {
+            gr_fail(ctx, "gradcheck", "input %d is NULL, inert or of another context", i);
+            return worst;
+        }
+    double h = config.step > 0 ? config.step : best_step;
+    double tolerance = config.tolerance > 0 ? config.tolerance : usual_tolerance;
+    struct gr_node *tape = ctx->tape;
+    check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
+    bool ran = f && make_variables(&c, inputs, wanted) && run_backward(&c);
+    worst.error = -1;
+    for (int i = 0; ran && i < count; i++)
+        if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
+    if (worst.error < 0) worst.error = 0;
+    ctx->tape = tape;
+    worst.ok = ran && gr_ok(ctx) && worst.error <= tolerance;
+    return worst;
+}

@@ -1,0 +1,131 @@
+/* Matrix products. With C = A B: dA = dC B^T, dB = A^T dC; transposing is a change of strides, and an operand that was
+ * broadcast over leading axes gathers its gradient over them. */
+#include "tape.h"
+
+typedef struct product_rule {
+    bool transpose_b; /* C = A B^T: linear and attention scores */
+    bool zeros_hide;  /* what meets a 0 on the left is not read */
+    bool zeros_hide_backward;
+} product_rule;
+
+static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hide) {
+    bool fresh;
+    gr_tensor *dx = gr_gradient_fresh(x, &fresh);
+    if (!gr_is_inert(dx)) gr_product(dx, a, b, (gr_product_how){.accumulate = !fresh, .zeros_hide = zeros_hide});
+}
+
+/* Leading axes merged, when the tensor allows it: the sum over a batch becomes one long product. */
+static gr_tensor *as_matrix(gr_tensor *x) {
+    int64_t columns = x->shape.dim[x->shape.ndim - 1], rows = 1;
+    for (int i = 0; i < x->shape.ndim - 1; i++) rows *= x->shape.dim[i];
+    x = gr_contiguous(x);
+    return gr_is_inert(x) ? x : gr_view(x, GR_SHAPE(rows, columns), (int64_t[]){columns, 1}, 0);
+}
+
+static void product_backward(gr_node *n) {
+    const product_rule *r = n->op->rule;
+    gr_tensor *a = n->in[0], *b = n->in[1], *dy = n->out->grad;
+    if (gr_wants(n, 0)) add_product(a, dy, r->transpose_b ? b : gr_swapped(b), r->zeros_hide_backward);
+    if (!gr_wants(n, 1)) return;
+    if (b->shape.ndim == 2 && a->shape.ndim > 2) a = as_matrix(a), dy = as_matrix(dy);
+    if (gr_is_inert(a) || gr_is_inert(dy)) return;
+    if (r->transpose_b)
+        add_product(b, gr_swapped(dy), a, false);
+    else
+        add_product(b, gr_swapped(a), dy, false);
+}
+
+static void linear_backward(gr_node *n) {
+    product_backward(n);
+    gr_tensor *db = gr_wants(n, 2) ? gr_gradient(n->in[2]) : NULL;
+    if (!gr_is_inert(db)) gr_sum_to(db, n->out->grad, true);
+}
+
+const gr_op gr_op_matmul = {
+    .name = "matmul", .operands = 2, .label = {"a", "b"}, .backward = product_backward, .rule = &(product_rule){0}};
+const gr_op gr_op_linear = {.name = "linear",
+                            .operands = 3,
+                            .label = {"x", "weight", "bias"},
+                            .backward = linear_backward,
+                            .optional = 1 << 2,
+                            .rule = &(product_rule){.transpose_b = true}};
+const gr_op gr_op_attention_scores = {.name = "attention_scores",
+                                      .operands = 2,
+                                      .label = {"q", "k"},
+                                      .backward = product_backward,
+                                      .rule = &(product_rule){.transpose_b = true, .zeros_hide_backward = true}};
+const gr_op gr_op_attention_output = {.name = "attention_output",
+                                      .operands = 2,
+                                      .label = {"weights", "v"},
+                                      .backward = product_backward,
+                                      .rule = &(product_rule){.zeros_hide = true}};
+
+/* The shape of A B, or of A B^T; false if they do not fit. */
+static bool product_shape(const gr_tensor *a, gr_shape b, bool transpose_b, gr_shape *out) {
+    gr_shape lead_a = a->shape, lead_b = b;
+    int64_t inner = b.dim[b.ndim - (transpose_b ? 1 : 2)], columns = b.dim[b.ndim - (transpose_b ? 2 : 1)];
+    if (a->shape.dim[a->shape.ndim - 1] != inner) return false;
+    lead_a.ndim -= 2, lead_b.ndim -= 2;
+    if (!gr_shape_broadcast(lead_a, lead_b, out)) return false;
+    out->dim[out->ndim++] = a->shape.dim[a->shape.ndim - 2];
+    out->dim[out->ndim++] = columns;
+    return true;
+}
+
+static gr_tensor *product(const gr_op *op, gr_tensor *a, gr_tensor *b) {
+    gr_tensor *in[] = {a, b}, *bad = gr_check(op, 2, in);
+    if (bad) return bad;
+    const product_rule *r = op->rule;
+    gr_shape shape;
+    if (a->shape.ndim < 2 || b->shape.ndim < 2) return gr_refuse(op, 2, in, "both need two axes or more");
+    if (!product_shape(a, b->shape, r->transpose_b, &shape))
+        return gr_refuse(op, 2, in, "inner sizes or leading axes do not fit");
+    gr_tensor *y = gr_new(a->ctx, op->name, false, shape);
+    if (gr_is_inert(y)) return y;
+    gr_product(y, a, r->transpose_b ? gr_swapped(b) : b, (gr_product_how){.zeros_hide = r->zeros_hide});
+    return gr_record(op, y, 2, in, NULL, 0);
+}
+
+/* A vector on the left is a row, on the right a column; the axis it was given is dropped from the result. */
+gr_tensor *gr_matmul(gr_tensor *a, gr_tensor *b) {
+    gr_tensor *in[] = {a, b}, *bad = gr_check(&gr_op_matmul, 2, in);
+    if (bad) return bad;
+    if (a->shape.ndim == 0 || b->shape.ndim == 0)
+        return gr_refuse(&gr_op_matmul, 2, in, "a scalar has no axis to multiply along");
+    bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
+    if (row || column) {
+        if (a->shape.dim[a->shape.ndim - 1] != b->shape.dim[column ? 0 : b->shape.ndim - 2])
+            return gr_refuse(&gr_op_matmul, 2, in, "inner sizes differ");
+        gr_tensor *wide_a = row ? gr_reshape(a, GR_SHAPE(1, a->shape.dim[0])) : a;
+        gr_tensor *wide_b = column ? gr_reshape(b, GR_SHAPE(b->shape.dim[0], 1)) : b;
+        gr_tensor *y = product(&gr_op_matmul, wide_a, wide_b);
+        unsigned drop = (unsigned)row << (y->shape.ndim - 2) | (unsigned)column << (y->shape.ndim - 1);
+        return gr_is_inert(y) ? y : gr_reshape(y, gr_shape_reduced(y->shape, drop, false));
+    }
+    return product(&gr_op_matmul, a, b);
+}
+
+gr_tensor *gr_attention_scores(gr_tensor *q, gr_tensor *k) { return product(&gr_op_attention_scores, q, k); }
+gr_tensor *gr_attention_output(gr_tensor *weights, gr_tensor *v) {
+    return product(&gr_op_attention_output, weights, v);
+}
+
+gr_tensor *gr_linear(gr_tensor *x, gr_tensor *weight, gr_tensor *bias) {
+    gr_tensor *in[] = {x, weight, bias}, *bad = gr_check(&gr_op_linear, 3, in);
+    if (bad) return bad;
+    if (x->shape.ndim == 0 || weight->shape.ndim != 2 || x->shape.dim[x->shape.ndim - 1] != weight->shape.dim[1])
+        return gr_refuse(&gr_op_linear, 3, in, "weight must be (out, in), in the last size of x");
+    if (bias && (bias->shape.ndim != 1 || bias->shape.dim[0] != weight->shape.dim[0]))
+        return gr_refuse(&gr_op_linear, 3, in, "bias must be (out)");
+    if (x->shape.ndim == 1) {
+        gr_tensor *y = gr_linear(gr_reshape(x, GR_SHAPE(1, x->shape.dim[0])), weight, bias);
+        return gr_is_inert(y) ? y : gr_reshape(y, GR_SHAPE(weight->shape.dim[0]));
+    }
+    gr_shape shape = x->shape;
+    shape.dim[shape.ndim - 1] = weight->shape.dim[0];
+    gr_tensor *y = gr_new(x->ctx, "linear", false, shape);
+    if (gr_is_inert(y)) return y;
+    if (bias) gr_run_map(gr_map_of(x->ctx, GR_MAP_copy), 0, y, 1, &bias);
+    gr_product(y, x, gr_swapped(weight), (gr_product_how){.accumulate = bias != NULL});
+    return gr_record(&gr_op_linear, y, 3, in, NULL, 0);
+}

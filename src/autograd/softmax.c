@@ -1,0 +1,106 @@
+/* Softmax along the last axis, plain, logarithmic, and scaled and masked in one pass.
+ *
+ * y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x. From dy_i / dx_j = y_i ([i = j] - y_j) follows
+ * dx = y (dy - sum_j y_j dy_j): the whole Jacobian is never needed. */
+#include "tape.h"
+
+#include "../tensor/parallel.h"
+
+#include <string.h>
+
+typedef struct rows_task {
+    const gr_kernels *kernels;
+    size_t n;
+    gr_real *out;
+    const gr_real *x, *dy, *mask;
+    gr_real scale;
+} rows_task;
+
+enum { COST_OF_AN_EXP = 16 };
+
+static void for_rows(gr_range_function *run, rows_task *t, const gr_tensor *x) {
+    t->n = x->shape.ndim ? (size_t)x->shape.dim[x->shape.ndim - 1] : 1;
+    if (t->n > 0) gr_parallel_for((size_t)gr_shape_numel(x->shape) / t->n, COST_OF_AN_EXP * t->n, run, t);
+}
+
+static void softmax_rows(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const rows_task *t = arg;
+    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
+        t->kernels->softmax(t->n, t->out + i, t->x + i, t->mask ? t->mask + i : NULL, t->scale);
+}
+
+static void softmax_dx_rows(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const rows_task *t = arg;
+    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
+        t->kernels->softmax_dx(t->n, t->out + i, t->x + i, t->dy + i, t->scale);
+}
+
+static void log_softmax_rows(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const rows_task *t = arg;
+    for (size_t i = begin * t->n; i < end * t->n; i += t->n) t->kernels->log_softmax(t->n, t->out + i, t->x + i);
+}
+
+static void log_softmax_dx_rows(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const rows_task *t = arg;
+    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
+        t->kernels->log_softmax_dx(t->n, t->out + i, t->x + i, t->dy + i);
+}
+
+static void rows_backward(gr_node *n, gr_range_function *run, double scale) {
+    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    if (gr_is_inert(dx)) return;
+    rows_task t = {.kernels = dx->ctx->kernels,
+                   .out = dx->data,
+                   .x = n->out->data,
+                   .dy = n->out->grad->data,
+                   .scale = (gr_real)scale};
+    for_rows(run, &t, dx);
+}
+
+static void softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_rows, 1); }
+static void log_softmax_backward(gr_node *n) { rows_backward(n, log_softmax_dx_rows, 1); }
+static void masked_softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_rows, *(const double *)n->saved); }
+
+const gr_op gr_op_softmax = {.name = "softmax", .operands = 1, .label = {"x"}, .backward = softmax_backward};
+const gr_op gr_op_log_softmax = {
+    .name = "log_softmax", .operands = 1, .label = {"x"}, .backward = log_softmax_backward};
+const gr_op gr_op_masked_softmax = {.name = "masked_softmax",
+                                    .operands = 2,
+                                    .label = {"scores", "mask"},
+                                    .backward = masked_softmax_backward,
+                                    .constant = 1 << 1,
+                                    .optional = 1 << 1};
+
+static gr_tensor *along_rows(gr_range_function *run, gr_tensor *x, const gr_real *mask, double scale) {
+    gr_tensor *y = gr_new(x->ctx, "softmax", false, x->shape), *rows = gr_contiguous(x);
+    if (gr_is_inert(y) || gr_is_inert(rows)) return gr_inert(x->ctx);
+    rows_task t = {.kernels = x->ctx->kernels, .out = y->data, .x = rows->data, .mask = mask, .scale = (gr_real)scale};
+    for_rows(run, &t, x);
+    return y;
+}
+
+gr_tensor *gr_softmax(gr_tensor *x) {
+    gr_tensor *bad = gr_check(&gr_op_softmax, 1, &x);
+    return bad ? bad : gr_record(&gr_op_softmax, along_rows(softmax_rows, x, NULL, 1), 1, &x, NULL, 0);
+}
+
+gr_tensor *gr_log_softmax(gr_tensor *x) {
+    gr_tensor *bad = gr_check(&gr_op_log_softmax, 1, &x);
+    return bad ? bad : gr_record(&gr_op_log_softmax, along_rows(log_softmax_rows, x, NULL, 1), 1, &x, NULL, 0);
+}
+
+gr_tensor *gr_masked_softmax(gr_tensor *scores, gr_tensor *mask, double scale) {
+    gr_tensor *in[] = {scores, mask}, *bad = gr_check(&gr_op_masked_softmax, 2, in);
+    if (bad) return bad;
+    gr_shape common = scores->shape;
+    if (mask && (!gr_shape_broadcast(scores->shape, mask->shape, &common) || !gr_shape_equal(common, scores->shape)))
+        return gr_refuse(&gr_op_masked_softmax, 2, in, "the mask does not broadcast to the scores");
+    gr_tensor *whole = mask ? gr_contiguous(gr_expand(gr_detach(mask), scores->shape)) : NULL;
+    if (mask && gr_is_inert(whole)) return whole;
+    gr_tensor *y = along_rows(softmax_rows, scores, mask ? whole->data : NULL, scale);
+    return gr_record(&gr_op_masked_softmax, y, 2, in, &scale, sizeof scale);
+}

@@ -1,0 +1,108 @@
+#include "tape.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static const char *label_of(const gr_op *op, int i) {
+    bool named = op->operands != GR_ANY_NUMBER && i < GR_LABELS && op->label[i];
+    return named ? op->label[i] : "operand";
+}
+
+gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in) {
+    gr_context *ctx = NULL;
+    for (int i = 0; i < count && !ctx; i++)
+        if (in[i]) ctx = in[i]->ctx;
+    if (!gr_ok(ctx)) return gr_inert(ctx);
+    for (int i = 0; i < count; i++) {
+        if (!in[i] && !(op->optional >> i & 1))
+            gr_fail(ctx, op->name, "%s (operand %d) is NULL", label_of(op, i), i);
+        else if (in[i] && in[i]->ctx != ctx)
+            gr_fail(ctx, op->name, "%s belongs to another context than %s", gr_show(in[i], label_of(op, i)),
+                    label_of(op, 0));
+        else if (in[i] && gr_is_inert(in[i]))
+            gr_fail(ctx, op->name, "%s (operand %d) was made after an error that has been cleared since",
+                    label_of(op, i), i);
+    }
+    return gr_ok(ctx) ? NULL : gr_inert(ctx);
+}
+
+gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const char *format, ...) {
+    gr_context *ctx = in[0]->ctx;
+    char why[GR_SHOW_TEXT], shapes[2 * GR_SHOW_TEXT] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    size_t at = 0;
+    for (int i = 0; i < count; i++)
+        if (in[i] && at < sizeof shapes)
+            at += (size_t)snprintf(shapes + at, sizeof shapes - at, "%s%s", at ? ", " : "",
+                                   gr_show(in[i], label_of(op, i)));
+    gr_fail(ctx, op->name, "%s: %s", shapes, why);
+    return gr_inert(ctx);
+}
+
+static bool differentiable(const gr_op *op, int i, const gr_tensor *x) {
+    bool constant = i < 32 && op->constant >> i & 1;
+    return x && x->requires_grad && !constant;
+}
+
+gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
+                     size_t saved_size) {
+    gr_context *ctx = out->ctx;
+    bool wanted = false;
+    for (int i = 0; i < count; i++) wanted = wanted || differentiable(op, i, in[i]);
+    if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
+
+    size_t list = (size_t)count * sizeof *in;
+    gr_node *n = gr_alloc(ctx, false, sizeof *n + list);
+    void *copy = saved_size ? gr_alloc(ctx, false, saved_size) : NULL;
+    if (!gr_ok(ctx)) return gr_inert(ctx);
+    *n = (gr_node){
+        .op = op, .out = out, .in = (gr_tensor **)(n + 1), .count = count, .saved = copy, .previous = ctx->tape};
+    memcpy(n->in, in, list);
+    if (copy) memcpy(copy, saved, saved_size);
+    out->node = ctx->tape = n;
+    out->requires_grad = true;
+    return out;
+}
+
+bool gr_wants(const gr_node *n, int i) { return i < n->count && differentiable(n->op, i, n->in[i]); }
+
+gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh) {
+    *fresh = !x->grad;
+    if (*fresh) {
+        gr_tensor *grad = gr_pool_take(x->ctx, x->shape);
+        if (gr_is_inert(grad)) return grad;
+        x->grad = grad;
+    }
+    return x->grad;
+}
+
+gr_tensor *gr_gradient(gr_tensor *x) {
+    bool fresh;
+    gr_tensor *grad = gr_gradient_fresh(x, &fresh);
+    if (fresh && !gr_is_inert(grad)) memset(grad->data, 0, (size_t)gr_shape_numel(grad->shape) * sizeof *grad->data);
+    return grad;
+}
+
+void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands) {
+    if (!gr_wants(n, i)) return;
+    gr_context *ctx = n->out->ctx;
+    gr_tensor *dx = gr_gradient(n->in[i]);
+    if (gr_is_inert(dx)) return;
+    if (gr_shape_equal(n->in[i]->shape, n->out->shape)) {
+        gr_run_map(gr_map_of(ctx, map), (gr_real)t, dx, count, operands);
+        return;
+    }
+    if (map == GR_MAP_plus) { /* the terms are at hand: no need to write them down first */
+        gr_sum_to(dx, operands[0], true);
+        return;
+    }
+    gr_tensor *terms = gr_pool_take(ctx, n->out->shape);
+    if (gr_is_inert(terms)) return;
+    memset(terms->data, 0, (size_t)gr_shape_numel(terms->shape) * sizeof *terms->data);
+    gr_run_map(gr_map_of(ctx, map), (gr_real)t, terms, count, operands);
+    gr_sum_to(dx, terms, true);
+    gr_pool_give(terms);
+}

@@ -1,0 +1,61 @@
+/* The tape: what an op is, what it leaves behind, and what its backward may call. */
+#ifndef GR_TAPE_H
+#define GR_TAPE_H
+
+#include "../tensor/internal.h"
+#include "../tensor/iterate.h"
+#include "../tensor/product.h"
+#include "../tensor/reduce.h"
+#include "autograd.h"
+#include "ops.h"
+
+typedef struct gr_node gr_node;
+
+enum { GR_ANY_NUMBER = -1, GR_LABELS = 3 };
+
+typedef struct gr_op {
+    const char *name;
+    int operands;                 /* or GR_ANY_NUMBER */
+    const char *label[GR_LABELS]; /* of the operands, for messages */
+    void (*backward)(gr_node *n); /* adds to the gradients of the operands */
+    unsigned constant, optional;  /* bit i: operand i has no gradient; may be NULL */
+    const void *rule;             /* what the op's family needs to know */
+} gr_op;
+
+/* One entry of the tape: out = op(in[0], ..., in[count - 1]). */
+struct gr_node {
+    const gr_op *op;
+    gr_tensor *out, **in;
+    int count;
+    const void *saved; /* what forward left for backward */
+    bool reached, done;
+    gr_node *previous;
+};
+
+/* First line of every op: NULL when all operands are there, in one context without an error; else the inert tensor to
+ * return. */
+gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in);
+
+/* Last line of every op: appends the entry, if a gradient will be wanted, and returns out. saved is copied. */
+gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
+                     size_t saved_size);
+
+/* Keeps a shape error "name: a (2, 3) and b (4): why" and returns the inert tensor. */
+gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const char *format, ...) GR_PRINTF(4, 5);
+
+/* In a backward: is the gradient of operand i wanted? */
+bool gr_wants(const gr_node *n, int i);
+
+/* The gradient of x, to be added to; a new one is zero. */
+gr_tensor *gr_gradient(gr_tensor *x);
+
+/* The same without the zeros: when *fresh comes back true, write instead of add. */
+gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh);
+
+/* Adds map(operands) to the gradient of operand i, summed over the axes along which it was broadcast. The map is one of
+ * those that add; every operand has a shape that broadcasts to that of the node's output. */
+void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);
+
+static inline gr_map *gr_map_of(const gr_context *ctx, gr_map_name name) { return ctx->kernels->map[name]; }
+
+#endif

@@ -1,0 +1,27 @@
+/* gradus: tensors, reverse-mode differentiation, and a small neural-network library. This is the only header to
+ * include. Compile with -DGR_DOUBLE and link libgradus64 for double precision. */
+#ifndef GRADUS_H
+#define GRADUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "tensor/context.h"
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+#include "autograd/autograd.h"
+#include "autograd/ops.h"
+
+#include "nn/attention.h"
+#include "nn/gpt.h"
+#include "nn/layers.h"
+#include "nn/optim.h"
+#include "nn/text.h"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,143 @@
+#include "gpt.h"
+#include "internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- MLP ----------------------------------------------------------------------------------------------------------- */
+
+enum { MLP_WIDENING = 4 }; /* Vaswani et al., 2017: 2048 inside for 512 outside */
+
+gr_mlp_layer gr_mlp_new(gr_context *ctx, const char *prefix, gr_mlp_config config, gr_rng *rng) {
+    int64_t width = config.width; /* gr_normal refuses what is too large */
+    int64_t inside = width > 0 && width <= INT64_MAX / MLP_WIDENING ? MLP_WIDENING * width : width;
+    gr_linear_config in = {.in = width, .out = inside, .bias = config.bias, .std = config.std};
+    gr_linear_config out = {.in = inside, .out = width, .bias = config.bias, .std = config.proj_std};
+    gr_mlp_layer mlp;
+    mlp.c_fc = gr_linear_new(ctx, gr_join(ctx, prefix, "c_fc"), in, rng);
+    mlp.c_proj = gr_linear_new(ctx, gr_join(ctx, prefix, "c_proj"), out, rng);
+    return mlp;
+}
+
+gr_tensor *gr_mlp_forward(const gr_mlp_layer *mlp, gr_tensor *x) {
+    gr_tensor *h = gr_gelu(gr_linear_forward(mlp ? &mlp->c_fc : NULL, x)); /* (B, T, 4C) */
+    return gr_linear_forward(mlp ? &mlp->c_proj : NULL, h);                /* (B, T, C) */
+}
+
+/* -- Block --------------------------------------------------------------------------------------------------------- */
+
+gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
+    gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std};
+    gr_block_layer b = {.drop = {.p = 0}};
+    b.ln_1 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_1"), config.width, config.bias);
+    b.attn = gr_multihead_new(ctx, gr_join(ctx, prefix, "attn"), config, rng);
+    b.ln_2 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_2"), config.width, config.bias);
+    b.mlp = gr_mlp_new(ctx, gr_join(ctx, prefix, "mlp"), mlp, rng);
+    return b;
+}
+
+gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask) {
+    if (!block) gr_fail(gr_context_of(x), "block", "the layer is NULL");
+    if (!gr_ok(gr_context_of(x))) return (gr_attended){gr_inert(gr_context_of(x)), gr_inert(gr_context_of(x))};
+    gr_attended y = gr_multihead_forward(&block->attn, gr_layernorm_forward(&block->ln_1, x), mask);
+    x = gr_add(x, gr_dropout_forward(&block->drop, y.output)); /* (B, T, C) */
+    gr_tensor *h = gr_mlp_forward(&block->mlp, gr_layernorm_forward(&block->ln_2, x));
+    y.output = gr_add(x, gr_dropout_forward(&block->drop, h)); /* (B, T, C) */
+    return y;
+}
+
+/* -- Model --------------------------------------------------------------------------------------------------------- */
+
+/* The streams GR_STREAM_DROPOUT + n 2^32: one for each dropout layer, out of the way of the small numbers that users
+ * take. */
+static gr_dropout_layer dropout(gr_gpt_config config, int64_t n) {
+    gr_dropout_layer drop = gr_dropout_new(config.dropout, config.seed);
+    drop.rng = gr_rng_stream(drop.rng, GR_STREAM_DROPOUT + ((uint64_t)n << 32));
+    return drop;
+}
+
+static void check(gr_context *ctx, gr_gpt_config c) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } size[] = {
+        {"vocab", c.vocab}, {"context", c.context}, {"layers", c.layers}, {"heads", c.heads}, {"width", c.width}};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        if (size[i].value < 1)
+            gr_fail(ctx, "gpt", "%s is %lld; it must be at least 1", size[i].name, (long long)size[i].value);
+    if (gr_ok(ctx) && c.width % c.heads != 0)
+        gr_fail(ctx, "gpt", "heads %lld does not divide width %lld", (long long)c.heads, (long long)c.width);
+    if (!(c.dropout >= 0 && c.dropout < 1)) gr_fail(ctx, "gpt", "dropout %g is not in [0, 1)", c.dropout);
+    if ((uint64_t)c.layers > SIZE_MAX / 2 / sizeof(gr_block_layer))
+        gr_fail(ctx, "gpt", "%lld layers are too many", (long long)c.layers);
+}
+
+/* All parameters, in the order of a state dict. */
+static void make_parameters(gr_gpt *gpt) {
+    gr_context *ctx = gpt->ctx;
+    gr_gpt_config c = gpt->config;
+    gr_rng rng = gr_rng_stream(gr_rng_seed(c.seed), GR_STREAM_INIT);
+    const double std = 0.02; /* GPT-2; each of 2 L additions to x brings 1 / (2 L) of its variance */
+    gr_multihead_config block = {
+        .width = c.width, .heads = c.heads, .bias = c.bias, .std = std, .proj_std = std / sqrt(2 * (double)c.layers)};
+    gpt->wte = gr_embedding_new(ctx, "transformer.wte", (gr_embedding_config){c.vocab, c.width, std}, &rng);
+    gpt->wpe = gr_embedding_new(ctx, "transformer.wpe", (gr_embedding_config){c.context, c.width, std}, &rng);
+    gpt->drop = dropout(c, 0);
+    for (int64_t i = 0; i < c.layers; i++) {
+        char prefix[sizeof "transformer.h.-9223372036854775808"];
+        snprintf(prefix, sizeof prefix, "transformer.h.%lld", (long long)i);
+        gpt->h[i] = gr_block_new(ctx, prefix, block, &rng);
+        gpt->h[i].drop = dropout(c, i + 1);
+        gpt->weights[i] = gr_inert(ctx);
+    }
+    gpt->ln_f = gr_layernorm_new(ctx, "transformer.ln_f", c.width, c.bias);
+}
+
+gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
+    static const gr_gpt nothing = {.ctx = NULL}; /* of no layer: forward and the others only look at it */
+    gr_gpt *gpt = gr_alloc(ctx, true, sizeof *gpt);
+    if (!gpt) return (gr_gpt *)&nothing;
+    gr_tensor *inert = gr_inert(ctx);
+    *gpt = (gr_gpt){.ctx = ctx, .wte = {inert}, .wpe = {inert}, .ln_f = {inert, NULL}, .mask = inert};
+    if (config.layers == 0) config.layers = 1;
+    if (config.heads == 0) config.heads = 1;
+    check(ctx, config);
+    gr_block_layer *h = gr_ok(ctx) ? gr_alloc(ctx, true, (size_t)config.layers * sizeof *h) : NULL;
+    gr_tensor **weights = gr_ok(ctx) ? gr_alloc(ctx, true, (size_t)config.layers * sizeof *weights) : NULL;
+    if (!h || !weights) return gpt;
+    gpt->config = config;
+    gpt->h = h;
+    gpt->weights = weights;
+    gpt->mask = gr_keep(gr_causal_mask(ctx, config.context)); /* (context, context) */
+    make_parameters(gpt);
+    return gpt;
+}
+
+/* x = wte[ids] + wpe[0 ... T-1] */
+static gr_tensor *embed(gr_gpt *gpt, gr_tokens ids) {
+    gr_tensor *token = gr_embedding_forward(&gpt->wte, ids);            /* (B, T, C) */
+    gr_tensor *position = gr_slice(gpt->wpe.weight, 0, 0, ids.time, 1); /* (T, C) */
+    return gr_dropout_forward(&gpt->drop, gr_add(token, position));     /* (B, T, C) */
+}
+
+gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids) {
+    if (!gpt || !gpt->ctx) return gr_inert(NULL);
+    const int64_t time = ids.time, context = gpt->config.context;
+    if (gpt->h && (time < 1 || time > context))
+        gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)context);
+    gr_tensor *mask = gr_slice(gr_slice(gpt->mask, 0, 0, time, 1), 1, 0, time, 1); /* (T, T) */
+    gr_tensor *x = embed(gpt, ids);                                                /* (B, T, C) */
+    for (int64_t i = 0; i < gpt->config.layers; i++) {
+        gr_attended y = gr_block_forward(&gpt->h[i], x, mask);
+        gpt->weights[i] = y.weights; /* (B, H, T, T) */
+        x = y.output;                /* (B, T, C) */
+    }
+    x = gr_layernorm_forward(&gpt->ln_f, x);    /* (B, T, C) */
+    return gr_linear(x, gpt->wte.weight, NULL); /* (B, T, V) */
+}
+
+void gr_gpt_training(gr_gpt *gpt, bool training) {
+    if (!gpt || !gpt->h) return;
+    gpt->drop.training = training;
+    for (int64_t i = 0; i < gpt->config.layers; i++) gpt->h[i].drop.training = training;
+}

@@ -1,0 +1,36 @@
+#include "text.h"
+#include "internal.h"
+
+/* Ids in the order of the bytes. */
+static gr_tokenizer of_set(const bool member[256]) {
+    gr_tokenizer t = {.size = 0};
+    for (int byte = 0; byte < 256; byte++) {
+        t.id[byte] = member[byte] ? (int16_t)t.size : -1;
+        if (member[byte]) t.byte[t.size++] = (uint8_t)byte;
+    }
+    return t;
+}
+
+gr_tokenizer gr_tokenizer_chars(const uint8_t *text, size_t size) {
+    bool member[256] = {false};
+    for (size_t i = 0; text && i < size; i++) member[text[i]] = true;
+    return of_set(member);
+}
+
+gr_tokenizer gr_tokenizer_bytes(void) {
+    bool member[256];
+    for (int byte = 0; byte < 256; byte++) member[byte] = true;
+    return of_set(member);
+}
+
+bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out) {
+    if (!tokenizer || (size > 0 && (!text || !out)))
+        gr_fail(ctx, "encode", "%s is NULL", !tokenizer ? "tokenizer" : !text ? "text" : "out");
+    for (size_t i = 0; gr_ok(ctx) && i < size; i++) {
+        out[i] = tokenizer->id[text[i]];
+        if (out[i] < 0)
+            gr_fail(ctx, "encode", "byte 0x%02X at offset %zu is not in the vocabulary of %d", text[i], i,
+                    tokenizer->size);
+    }
+    return gr_ok(ctx);
+}

@@ -1,0 +1,62 @@
+/* Text as token ids: a tokenizer, and a corpus that gives batches. Text is bytes, unsigned; every byte sequence comes
+ * back as it was. */
+#ifndef GR_TEXT_H
+#define GR_TEXT_H
+
+#include "../tensor/tensor.h"
+
+#include <stdio.h>
+
+/* GR_CHARS: the vocabulary is the sorted distinct bytes of the corpus. GR_BYTES: all 256. */
+typedef enum gr_vocab_kind { GR_CHARS, GR_BYTES } gr_vocab_kind;
+
+typedef struct gr_tokenizer {
+    int size;          /* V */
+    uint8_t byte[256]; /* of id 0 ... size - 1 */
+    int16_t id[256];   /* of a byte; -1: not in the vocabulary */
+} gr_tokenizer;
+
+gr_tokenizer gr_tokenizer_chars(const uint8_t *text, size_t size);
+gr_tokenizer gr_tokenizer_bytes(void);
+/* Bytes to ids: out has room for size of them. False, with an error that names byte and offset, for one not in the
+ * vocabulary. */
+bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out);
+
+/* The part of the corpus to draw from: its bytes but the last tenth (rounded down), or that tenth. */
+typedef enum gr_part { GR_TRAIN, GR_VALIDATION } gr_part;
+
+/* (B, T) each; targets are the inputs one place later. They live until gr_context_reset. */
+typedef struct gr_batch {
+    gr_tokens inputs, targets;
+} gr_batch;
+
+typedef struct gr_corpus gr_corpus;
+
+/* Opens a text file (mapped into memory where the system can: it must not shrink while the context lives). A file that
+ * is missing, not a regular file or empty is an error: "tales.txt: cannot open: No such file or directory". Never NULL;
+ * closed with the context. */
+gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind);
+/* The same for text in memory, which is copied. Its name in messages is "corpus". */
+gr_corpus *gr_corpus_from(gr_context *ctx, const uint8_t *text, size_t size, gr_vocab_kind kind);
+
+/* What a corpus is; of one that could not be opened: 0, 0, NULL, a tokenizer of no byte. */
+int64_t gr_corpus_vocab(const gr_corpus *corpus);
+size_t gr_corpus_size(const gr_corpus *corpus, gr_part part); /* bytes */
+const uint8_t *gr_corpus_bytes(const gr_corpus *corpus, gr_part part);
+const gr_tokenizer *gr_corpus_tokenizer(const gr_corpus *corpus);
+
+/* B windows of T + 1 bytes from places that the generator draws, each place equally likely. A part that is shorter than
+ * a window is an error: "tales.txt: the validation part has 8 bytes, a window needs 65". After an error ids is NULL and
+ * B and T are 0. */
+gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t batch, int64_t time);
+/* Window number `index` of those laid end to end from the start, for an evaluation over the whole part; batch 1. Each
+ * takes up where the last one's inputs end, so every byte but the first is a target once; a rest shorter than a window
+ * is left out. */
+int64_t gr_corpus_windows(const gr_corpus *corpus, gr_part part, int64_t time);
+gr_batch gr_corpus_window(gr_corpus *corpus, gr_part part, int64_t index, int64_t time);
+
+/* Loss in nats per byte that the corpus's bigram counts reach: trained on GR_TRAIN with add-one smoothing, measured on
+ * part, i.e. the mean of -ln((count(a b) + 1) / (count(a) + V)) over its pairs a b. NaN after an error. */
+double gr_corpus_bigram_loss(gr_corpus *corpus, gr_part part);
+
+#endif

@@ -1,0 +1,74 @@
+#include "arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Large enough that the tail lost at a block's end does not matter; a tail never touched costs no memory. */
+enum { BLOCK_BYTES = 8 << 20, ALIGNMENT = 64 };
+
+typedef struct gr_block {
+    struct gr_block *next;
+    size_t size; /* of the payload, which follows the header */
+} gr_block;
+
+enum { HEADER_BYTES = (sizeof(gr_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };
+
+/* A request above the machine's memory is refused here: the system might promise it and kill us at the first touch. */
+static size_t physical_memory(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : SIZE_MAX / 2;
+}
+
+static gr_block *new_block(size_t payload) {
+    if (payload > BLOCK_BYTES && payload > physical_memory()) return NULL;
+    gr_block *block = aligned_alloc(ALIGNMENT, HEADER_BYTES + payload);
+    if (block) *block = (gr_block){NULL, payload};
+    return block;
+}
+
+/* Makes current the next block with room, in the order of the chain: the same requests find the same places in every
+ * round. */
+static gr_block *find_room(gr_arena *arena, size_t bytes) {
+    gr_block *last = arena->current;
+    if (last && last->size - arena->current_used >= bytes) return last;
+    for (gr_block *b = last ? last->next : arena->first; b; last = b, b = b->next)
+        if (b->size >= bytes) return b;
+    gr_block *block = new_block(bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES);
+    if (block && last) last->next = block;
+    if (block && !last) arena->first = block;
+    return block;
+}
+
+void *gr_arena_alloc(gr_arena *arena, size_t bytes) {
+    if (bytes > SIZE_MAX / 2) return NULL;
+    bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+    gr_block *block = find_room(arena, bytes);
+    if (!block) return NULL;
+    if (block != arena->current) arena->current_used = 0;
+    arena->current = block;
+    void *memory = (char *)block + HEADER_BYTES + arena->current_used;
+    arena->current_used += bytes;
+    arena->used += bytes;
+    return memory;
+}
+
+void gr_arena_reset(gr_arena *arena) {
+    arena->current = arena->first;
+    arena->used = arena->current_used = 0;
+}
+
+void gr_arena_rewind(gr_arena *arena, const gr_arena *since) {
+    gr_block *first = arena->first;
+    *arena = *since;
+    if (arena->first) return;
+    arena->first = arena->current = first;
+}
+
+void gr_arena_free(gr_arena *arena) {
+    for (gr_block *b = arena->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *arena = (gr_arena){0};
+}

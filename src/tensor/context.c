@@ -1,0 +1,121 @@
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stands for a context that could not be made. Constant: it may be used from any thread. */
+static const gr_context no_context = {
+    .failed = true,
+    .reported = true,
+    .error = "context: out of memory, or an operation on nothing but NULL",
+    .inert = {.ctx = (gr_context *)&no_context},
+};
+
+gr_context *gr_context_new(void) {
+    gr_context *ctx = calloc(1, sizeof *ctx);
+    if (!ctx) return (gr_context *)&no_context;
+    ctx->inert.ctx = ctx;
+    const char *wanted = getenv("GRADUS_ISA");
+    ctx->kernels = gr_kernels_select(wanted);
+    if (!ctx->kernels) {
+        char choices[96];
+        ctx->kernels = gr_kernels_select(NULL);
+        gr_fail(ctx, "context", "GRADUS_ISA is \"%s\"; here it can be %s", wanted,
+                gr_kernels_choices(choices, sizeof choices));
+    }
+    return ctx;
+}
+
+void gr_context_free(gr_context *ctx) {
+    if (!ctx || ctx == &no_context) return;
+    if (ctx->failed && !ctx->reported) fprintf(stderr, "gradus: %s\n", ctx->error);
+    for (gr_cleanup *c = ctx->cleanups; c; c = c->next) c->run(c->arg);
+    gr_arena_free(&ctx->step);
+    gr_arena_free(&ctx->forever);
+    free(ctx->parameters);
+    free(ctx);
+}
+
+void gr_context_reset(gr_context *ctx) {
+    if (!ctx || ctx == &no_context) return;
+    gr_arena_reset(&ctx->step);
+    ctx->free_buffers = ctx->spare_headers = NULL;
+    ctx->tape = NULL;
+}
+
+bool gr_ok(const gr_context *ctx) { return ctx && !ctx->failed; }
+
+const char *gr_error_message(gr_context *ctx) {
+    if (!ctx) return no_context.error;
+    if (ctx->failed && ctx != &no_context) ctx->reported = true;
+    return ctx->error;
+}
+
+void gr_error_clear(gr_context *ctx) {
+    if (!ctx || ctx == &no_context) return;
+    ctx->failed = ctx->reported = false;
+    ctx->error[0] = '\0';
+}
+
+int gr_context_report(gr_context *ctx) {
+    if (gr_ok(ctx)) return 0;
+    fprintf(stderr, "gradus: %s\n", gr_error_message(ctx));
+    return 1;
+}
+
+void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
+    if (!ctx || ctx->failed) return;
+    ctx->failed = true;
+    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", where);
+    va_list args;
+    va_start(args, format);
+    if (at < sizeof ctx->error) vsnprintf(ctx->error + at, sizeof ctx->error - at, format, args);
+    va_end(args);
+    const char *stop = getenv("GRADUS_ABORT");
+    if (stop && strcmp(stop, "1") == 0) {
+        fprintf(stderr, "gradus: %s\n", ctx->error);
+        abort();
+    }
+}
+
+const char *gr_context_isa(const gr_context *ctx) { return ctx && ctx->kernels ? ctx->kernels->name : ""; }
+
+size_t gr_context_bytes(const gr_context *ctx) { return ctx ? ctx->forever.used + ctx->step.used : 0; }
+
+gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
+
+void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
+    if (!gr_ok(ctx)) return NULL;
+    void *memory = gr_arena_alloc(persistent ? &ctx->forever : &ctx->step, bytes);
+    if (!memory)
+        gr_fail(ctx, "out of memory", "%zu bytes (%.1f MiB) could not be had", bytes, (double)bytes / (1 << 20));
+    return memory;
+}
+
+void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg) {
+    gr_cleanup *c = gr_alloc(ctx, true, sizeof *c);
+    if (!c) {
+        run(arg);
+        return;
+    }
+    *c = (gr_cleanup){run, arg, ctx->cleanups};
+    ctx->cleanups = c;
+}
+
+static char *next_text(gr_context *ctx) {
+    char *text = ctx->shown[ctx->next_shown];
+    ctx->next_shown = (ctx->next_shown + 1) % GR_SHOW_SLOTS;
+    return text;
+}
+
+const char *gr_show(const gr_tensor *x, const char *label) {
+    if (!gr_ok(x->ctx)) return "";
+    char *text = next_text(x->ctx), shape[GR_SHOW_TEXT / 2];
+    snprintf(text, GR_SHOW_TEXT, "%.60s %s", x->name ? x->name : label, gr_shape_text(x->shape, shape, sizeof shape));
+    return text;
+}
+
+const char *gr_show_shape(gr_context *ctx, gr_shape shape) {
+    return gr_ok(ctx) ? gr_shape_text(shape, next_text(ctx), GR_SHOW_TEXT) : "";
+}

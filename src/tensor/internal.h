@@ -1,0 +1,86 @@
+/* What a context and a tensor are made of: for the library's own files. */
+#ifndef GR_INTERNAL_H
+#define GR_INTERNAL_H
+
+#include "arena.h"
+#include "kernels/kernels.h"
+#include "shape.h"
+#include "tensor.h"
+
+struct gr_node;
+
+struct gr_tensor {
+    gr_context *ctx;
+    gr_real *data;
+    gr_shape shape;
+    int64_t stride[GR_MAX_DIMS]; /* in elements */
+    const char *name;            /* NULL: none */
+    bool persistent;             /* outlives gr_context_reset */
+
+    /* Kept for src/autograd; a constant has false and NULL. */
+    bool requires_grad, retain_grad;
+    gr_tensor *grad;      /* contiguous, same shape; NULL: nothing has been added yet */
+    struct gr_node *node; /* the tape's entry that made it; NULL: a leaf */
+};
+
+/* Called when the context is freed: closes a file, unmaps a corpus. */
+typedef struct gr_cleanup {
+    void (*run)(void *arg);
+    void *arg;
+    struct gr_cleanup *next;
+} gr_cleanup;
+
+typedef struct gr_buffer { /* a block of memory that goes round within a step; see gr_pool_take */
+    size_t size;
+    struct gr_buffer *next;
+    gr_real *data;
+} gr_buffer;
+
+enum { GR_ERROR_TEXT = 512, GR_SHOW_TEXT = 160, GR_SHOW_SLOTS = 4 };
+
+struct gr_context {
+    bool failed, reported;
+    char error[GR_ERROR_TEXT];
+    char shown[GR_SHOW_SLOTS][GR_SHOW_TEXT]; /* gr_show's texts, in turn */
+    int next_shown;
+    gr_tensor inert;
+    const gr_kernels *kernels;
+    gr_arena forever, step;
+    gr_buffer *free_buffers, *spare_headers; /* of this step */
+    gr_cleanup *cleanups;
+    gr_real *scratch; /* of the matrix product, for scratch_threads threads */
+    int scratch_threads;
+
+    /* Kept for src/autograd. */
+    struct gr_node *tape; /* the last entry */
+    int no_grad;          /* depth of no-grad regions */
+    gr_tensor **parameters;
+    int parameter_count, parameter_room;
+};
+
+/* The tensor that operations return after an error. Never NULL. */
+gr_tensor *gr_inert(gr_context *ctx);
+
+/* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error. */
+void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes);
+void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg);
+
+/* A contiguous tensor of the step (or for ever), values not set; the inert tensor after an error. */
+gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape shape);
+
+/* A tensor that sees the data of x at an offset with another shape and strides. */
+gr_tensor *gr_view(gr_tensor *x, gr_shape shape, const int64_t *stride, int64_t offset);
+
+/* A contiguous tensor with the values of x: x itself when it is contiguous. */
+gr_tensor *gr_contiguous(gr_tensor *x);
+bool gr_is_contiguous(const gr_tensor *x);
+
+/* Buffers that go round: taken, given back, taken again, all within a step. */
+gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape);
+void gr_pool_give(gr_tensor *x);
+
+/* "q (2, 3)" for messages; good for three more calls. label is used when x has no name of its own. */
+const char *gr_show(const gr_tensor *x, const char *label);
+const char *gr_show_shape(gr_context *ctx, gr_shape shape);
+
+#endif

@@ -1,0 +1,111 @@
+/* The table of numeric kernels: plain C on rows of numbers, no tensor, no memory, no error. The same source is compiled
+ * once per instruction set (table.c); reference.c holds the same formulas in the plainest loops. */
+#ifndef GR_KERNELS_H
+#define GR_KERNELS_H
+
+#include "../real.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One row of an elementwise map: y[i] = f(a[i], b[i], c[i], t), operands p = {y, a, b, c} walked with strides s. */
+enum { GR_ROW_OPERANDS = 4 };
+typedef struct gr_row {
+    size_t n;
+    gr_real *p[GR_ROW_OPERANDS];
+    ptrdiff_t s[GR_ROW_OPERANDS];
+    gr_real t;
+} gr_row;
+typedef void gr_map(const gr_row *row);
+
+/* C (m, n) = A (m, k) B (k, n), or C += A B. A and B have any strides, C has rows c_row apart. Each element is one
+ * chain of fma over k = 0, 1, ..., begun at 0 or at C's value. */
+typedef struct gr_gemm {
+    size_t m, n, k;
+    const gr_real *a, *b;
+    ptrdiff_t a_row, a_col, b_row, b_col;
+    gr_real *c;
+    ptrdiff_t c_row;
+    bool accumulate;
+    gr_real *scratch; /* GR_GEMM_SCRATCH numbers of this thread's own */
+} gr_gemm;
+enum { GR_GEMM_BLOCK_K = 256, GR_GEMM_BLOCK_N = 256, GR_GEMM_SCRATCH = GR_GEMM_BLOCK_K * GR_GEMM_BLOCK_N };
+
+/* One update of Adam: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w -= rate m / (sqrt(v) root + eps).
+ */
+typedef struct gr_adam_step {
+    double beta1, beta2, eps;
+    double rate; /* lr / (1 - beta1^step) */
+    double root; /* 1 / sqrt(1 - beta2^step) */
+    double keep; /* w is multiplied by it first: 1 - lr decay (AdamW) */
+    double pull; /* and g grows by pull w: the decay of plain Adam */
+} gr_adam_step;
+
+/* Every elementwise map, by name; its formula is in maps.h. Those of the second list add to y: gradients. */
+#define GR_MAPS(X)                                                                                                 \
+    X(copy)                                                                                                        \
+    X(add) X(sub) X(mul) X(div) X(minimum) X(maximum) X(where) X(mask_scores) X(neg) X(scale) X(add_scalar) X(pow) \
+        X(square) X(sqrt) X(exp) X(log) X(abs) X(relu) X(sigmoid) X(tanh) X(gelu) X(gelu_erf) X(silu)
+#define GR_GRADIENT_MAPS(X)                                                                                         \
+    X(plus)                                                                                                         \
+    X(minus) X(plus_scaled) X(plus_product) X(div_da) X(div_db) X(minimum_da) X(minimum_db) X(maximum_da)           \
+        X(maximum_db) X(where_da) X(where_db) X(pow_dx) X(square_dx) X(sqrt_dx) X(log_dx) X(abs_dx) X(relu_dx)      \
+            X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(gelu_erf_dx) X(silu_dx) X(variance_dx) X(logsumexp_dx) X(norm_dx) \
+                X(mse_dx)
+
+typedef enum gr_map_name {
+#define GR_MAP_NAME(name) GR_MAP_##name,
+    GR_MAPS(GR_MAP_NAME) GR_GRADIENT_MAPS(GR_MAP_NAME)
+#undef GR_MAP_NAME
+        GR_MAP_COUNT
+} gr_map_name;
+
+typedef struct gr_kernels {
+    const char *name;
+    gr_map *map[GR_MAP_COUNT];
+
+    /* Reductions of n numbers, each the fixed tree of tree.h. */
+    gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
+    gr_real (*sum_squares)(size_t n, const gr_real *x, gr_real center, gr_real scale); /* sum ((x - center) scale)^2 */
+    gr_real (*sum_exp)(size_t n, const gr_real *x, gr_real center);                    /* sum e^(x - center) */
+    gr_real (*dot)(size_t n, const gr_real *x, const gr_real *y);
+    gr_real (*max)(size_t n, const gr_real *x,
+                   size_t *first); /* n > 0; index of the first maximum, or of the first NaN */
+    gr_real (*logsumexp)(size_t n, const gr_real *x);
+    /* y[j] (+)= sum over i of x[i * row + j]; every column is the tree of its m numbers. */
+    void (*sum_rows)(size_t m, size_t n, const gr_real *x, ptrdiff_t row, gr_real *y, bool accumulate);
+
+    void (*matmul)(const gr_gemm *g);
+    void (*matmul_hiding)(const gr_gemm *g); /* terms whose factor in A is 0 are left out: what they hide may be NaN */
+
+    /* Rows of n: softmax of scale * x where mask is not 0 (mask NULL: all), its gradient dx += scale y (dy - sum y dy),
+     * log_softmax, and its gradient dx += dy - e^y sum dy. */
+    void (*softmax)(size_t n, gr_real *y, const gr_real *x, const gr_real *mask, gr_real scale);
+    void (*softmax_dx)(size_t n, gr_real *dx, const gr_real *y, const gr_real *dy, gr_real scale);
+    void (*log_softmax)(size_t n, gr_real *y, const gr_real *x);
+    void (*log_softmax_dx)(size_t n, gr_real *dx, const gr_real *y, const gr_real *dy);
+    /* dx += factor (e^(x - lse) - [i = target]) */
+    void (*cross_entropy_dx)(size_t n, gr_real *dx, const gr_real *x, gr_real lse, gr_real factor, size_t target);
+
+    /* y = (x - mean) rstd w + b; w and b may be NULL. */
+    void (*normalize)(size_t n, gr_real *y, const gr_real *x, gr_real mean, gr_real rstd, const gr_real *w,
+                      const gr_real *b);
+    /* With h = (x - mean) rstd and g = dy w: dx += rstd (g - [center] mean(g) - h mean(g h)). */
+    void (*normalize_dx)(size_t n, gr_real *dx, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd,
+                         const gr_real *w, bool center);
+    /* t = dy h: the terms of dw. */
+    void (*normalize_dw)(size_t n, gr_real *t, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd);
+
+    void (*adam)(size_t n, gr_real *w, const gr_real *g, gr_real *m, gr_real *v, const gr_adam_step *step);
+    /* velocity = momentum velocity + g + decay w; w -= lr velocity */
+    void (*sgd)(size_t n, gr_real *w, const gr_real *g, gr_real *velocity, double lr, double momentum, double decay);
+} gr_kernels;
+
+/* The table named by GRADUS_ISA, or the best that this processor has; NULL for a name that is unknown or cannot run
+ * here. */
+const gr_kernels *gr_kernels_select(const char *wanted);
+/* The names gr_kernels_select accepts here, "reference, baseline, avx2". */
+const char *gr_kernels_choices(char *out, size_t size);
+
+#endif

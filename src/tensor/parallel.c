@@ -1,0 +1,42 @@
+#include "parallel.h"
+
+#ifdef _OPENMP
+#    include <omp.h>
+#endif
+
+/* Waking a team costs some microseconds: each thread must have at least this much to do, about 10 us. */
+enum { WORTH_A_THREAD = 100000 };
+
+int gr_max_threads(void) {
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+static size_t threads_for(size_t n, size_t cost) {
+    size_t most = (size_t)gr_max_threads();
+    if (most > n) most = n;
+    size_t worth = cost > 0 && n > (size_t)-1 / cost ? most : n * cost / WORTH_A_THREAD;
+    return most < worth ? most : worth;
+}
+
+#ifdef _OPENMP
+/* Where piece t begins when [0, n) is cut into pieces that differ by one at most. */
+static size_t piece_start(size_t n, size_t pieces, size_t t) {
+    return n / pieces * t + (t < n % pieces ? t : n % pieces);
+}
+#endif
+
+void gr_parallel_for(size_t n, size_t cost, gr_range_function *run, void *arg) {
+    size_t threads = threads_for(n, cost);
+    if (threads <= 1) {
+        if (n > 0) run(0, n, 0, arg);
+        return;
+    }
+#ifdef _OPENMP
+#    pragma omp parallel for num_threads((int)threads) schedule(static, 1)
+    for (size_t t = 0; t < threads; t++) run(piece_start(n, threads, t), piece_start(n, threads, t + 1), (int)t, arg);
+#endif
+}

@@ -1,0 +1,19 @@
+/* The matrix product of tensors with any strides: batches, threads, and what accumulates where. */
+#ifndef GR_PRODUCT_H
+#define GR_PRODUCT_H
+
+#include "internal.h"
+
+typedef struct gr_product_how {
+    bool accumulate; /* C += A B, else C = A B */
+    bool zeros_hide; /* a factor 0 in A leaves its term out, even 0 times NaN */
+} gr_product_how;
+
+/* C (..., M, N) from A (..., M, K) and B (..., K, N). Leading axes of A and B are broadcast to each other; an axis of C
+ * that is then missing or 1 is summed over, in order. Rows of C are contiguous. Shapes must fit. */
+void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how);
+
+/* x with its last two axes swapped. */
+gr_tensor *gr_swapped(gr_tensor *x);
+
+#endif

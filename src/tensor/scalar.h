@@ -1,0 +1,10 @@
+/* The double-precision versions of the library's own exp, log, and cos, one number at a time, in every build: random
+ * numbers, schedules and sampling must not depend on the platform's libm. */
+#ifndef GR_SCALAR_H
+#define GR_SCALAR_H
+
+double gr_scalar_exp(double x);
+double gr_scalar_log(double x);
+double gr_scalar_cos(double x);
+
+#endif

@@ -1,0 +1,166 @@
+#include "internal.h"
+#include "iterate.h"
+
+#include <math.h>
+#include <string.h>
+
+gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape shape) {
+    if (!gr_ok(ctx)) return gr_inert(ctx);
+    if (shape.ndim < 0 || shape.ndim > GR_MAX_DIMS) {
+        gr_fail(ctx, where, "%d dimensions; a tensor has 0 to %d", shape.ndim, GR_MAX_DIMS);
+        return gr_inert(ctx);
+    }
+    int64_t n = gr_shape_numel(shape);
+    if (n < 0 || (uint64_t)n > SIZE_MAX / 2 / sizeof(gr_real)) {
+        gr_fail(ctx, where, "shape %s has a negative size or too many elements", gr_show_shape(ctx, shape));
+        return gr_inert(ctx);
+    }
+    gr_tensor *x = gr_alloc(ctx, persistent, sizeof *x);
+    gr_real *data = gr_alloc(ctx, persistent, (size_t)n * sizeof *data);
+    if (!x || !data) return gr_inert(ctx);
+    *x = (gr_tensor){.ctx = ctx, .data = data, .shape = shape, .persistent = persistent};
+    gr_shape_strides(shape, x->stride);
+    return x;
+}
+
+gr_tensor *gr_view(gr_tensor *x, gr_shape shape, const int64_t *stride, int64_t offset) {
+    gr_tensor *view = gr_alloc(x->ctx, false, sizeof *view);
+    if (!view) return gr_inert(x->ctx);
+    *view = (gr_tensor){.ctx = x->ctx, .data = x->data + offset, .shape = shape, .name = x->name};
+    memcpy(view->stride, stride, (size_t)shape.ndim * sizeof *stride);
+    return view;
+}
+
+bool gr_is_contiguous(const gr_tensor *x) {
+    int64_t stride[GR_MAX_DIMS];
+    gr_shape_strides(x->shape, stride);
+    for (int i = 0; i < x->shape.ndim; i++)
+        if (x->shape.dim[i] != 1 && x->stride[i] != stride[i]) return false;
+    return true;
+}
+
+gr_tensor *gr_contiguous(gr_tensor *x) {
+    if (gr_is_contiguous(x)) return x;
+    gr_tensor *y = gr_new(x->ctx, "copy", false, x->shape);
+    if (!gr_is_inert(y)) gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, y, 1, &x);
+    return y;
+}
+
+gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape) {
+    size_t size = (size_t)gr_shape_numel(shape) * sizeof(gr_real);
+    for (gr_buffer **link = &ctx->free_buffers, *b; (b = *link); link = &b->next) {
+        if (b->size != size) continue;
+        gr_tensor *x = gr_alloc(ctx, false, sizeof *x);
+        if (!x) break;
+        *x = (gr_tensor){.ctx = ctx, .data = b->data, .shape = shape};
+        gr_shape_strides(shape, x->stride);
+        *link = b->next;
+        b->next = ctx->spare_headers;
+        ctx->spare_headers = b;
+        return x;
+    }
+    return gr_new(ctx, "gradient", false, shape);
+}
+
+void gr_pool_give(gr_tensor *x) {
+    gr_context *ctx = x->ctx;
+    if (!gr_ok(ctx)) return;
+    gr_buffer *b = ctx->spare_headers;
+    if (b)
+        ctx->spare_headers = b->next;
+    else
+        b = gr_alloc(ctx, false, sizeof *b);
+    if (!b) return;
+    *b = (gr_buffer){(size_t)gr_shape_numel(x->shape) * sizeof(gr_real), ctx->free_buffers, x->data};
+    ctx->free_buffers = b;
+}
+
+gr_tensor *gr_full(gr_context *ctx, gr_shape shape, double value) {
+    gr_tensor *x = gr_new(ctx, "full", false, shape);
+    int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
+    for (int64_t i = 0; i < n; i++) x->data[i] = (gr_real)value;
+    return x;
+}
+
+gr_tensor *gr_zeros(gr_context *ctx, gr_shape shape) { return gr_full(ctx, shape, 0); }
+gr_tensor *gr_scalar(gr_context *ctx, double value) { return gr_full(ctx, GR_SCALAR, value); }
+
+gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values) {
+    if (!values) gr_fail(ctx, "from", "values is NULL");
+    gr_tensor *x = gr_new(ctx, "from", false, shape);
+    if (!gr_is_inert(x)) memcpy(x->data, values, (size_t)gr_shape_numel(shape) * sizeof *values);
+    return x;
+}
+
+gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
+    if (!rng) gr_fail(ctx, "normal", "rng is NULL");
+    gr_tensor *x = gr_new(ctx, "normal", false, shape);
+    int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
+    for (int64_t i = 0; i < n; i++) x->data[i] = (gr_real)(mean + std * gr_rng_normal(rng));
+    return x;
+}
+
+gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng) {
+    if (!rng) gr_fail(ctx, "uniform", "rng is NULL");
+    gr_tensor *x = gr_new(ctx, "uniform", false, shape);
+    int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
+    for (int64_t i = 0; i < n; i++) {
+        double value = low + (high - low) * gr_rng_uniform(rng);
+        gr_real rounded = (gr_real)value;
+        x->data[i] = rounded < (gr_real)high || low >= high ? rounded : (gr_real)low; /* rounding must not reach high */
+    }
+    return x;
+}
+
+gr_tensor *gr_keep(gr_tensor *x) {
+    if (!x || gr_is_inert(x)) return gr_inert(x ? x->ctx : NULL);
+    gr_tensor *y = gr_new(x->ctx, "keep", true, x->shape);
+    if (gr_is_inert(y)) return y;
+    gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, y, 1, &x);
+    return x->name ? gr_named(y, x->name) : y;
+}
+
+gr_tensor *gr_named(gr_tensor *x, const char *name) {
+    if (!x || gr_is_inert(x) || !name) return x ? x : gr_inert(NULL);
+    size_t size = strlen(name) + 1;
+    char *copy = gr_alloc(x->ctx, x->persistent, size);
+    if (!copy) return gr_inert(x->ctx);
+    memcpy(copy, name, size);
+    x->name = copy;
+    return x;
+}
+
+const char *gr_name(const gr_tensor *x) { return x && x->name ? x->name : ""; }
+gr_context *gr_context_of(const gr_tensor *x) { return x ? x->ctx : gr_inert(NULL)->ctx; }
+gr_shape gr_shape_of(const gr_tensor *x) { return x ? x->shape : GR_SCALAR; }
+int gr_ndim(const gr_tensor *x) { return x ? x->shape.ndim : 0; }
+gr_real *gr_data(gr_tensor *x) { return x ? x->data : NULL; }
+bool gr_is_inert(const gr_tensor *x) { return !x || !x->data; }
+int64_t gr_numel(const gr_tensor *x) { return gr_is_inert(x) ? 0 : gr_shape_numel(x->shape); }
+
+int64_t gr_dim(const gr_tensor *x, int axis) {
+    int i = x ? gr_shape_axis(x->shape, axis) : -1;
+    return i < 0 ? 0 : x->shape.dim[i];
+}
+
+int64_t gr_stride(const gr_tensor *x, int axis) {
+    int i = x ? gr_shape_axis(x->shape, axis) : -1;
+    return i < 0 ? 0 : x->stride[i];
+}
+
+double gr_item(gr_tensor *x) {
+    if (gr_is_inert(x)) return (double)NAN;
+    if (gr_numel(x) != 1) {
+        gr_fail(x->ctx, "item", "%s has %lld elements; one is needed", gr_show(x, "x"), (long long)gr_numel(x));
+        return (double)NAN;
+    }
+    return (double)x->data[0];
+}
+
+bool gr_to_array(gr_tensor *x, gr_real *out) {
+    if (gr_is_inert(x) || !out || !gr_ok(x->ctx)) return false;
+    gr_tensor y = {.ctx = x->ctx, .data = out, .shape = x->shape};
+    gr_shape_strides(x->shape, y.stride);
+    gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, &y, 1, &x);
+    return true;
+}
