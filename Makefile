@@ -78,7 +78,7 @@ bench: $(B)/bench
 
 # Installs compiler, make, Check and gnuplot where they are missing; silent when all is there.
 deps:
-	@sh .ci/deps
+	@sh .ci/deps $(WANT)
 
 install: all
 	mkdir -p "$(DESTDIR)$(PREFIX)/include/gradus" "$(DESTDIR)$(PREFIX)/lib" "$(DESTDIR)$(PREFIX)/bin"

@@ -26,15 +26,15 @@ static void pack_b(size_t k, size_t width, const gr_real *b, ptrdiff_t row, ptrd
         for (size_t j = 0; j < TILE_N; j++) panel[j] = j < width ? b[(ptrdiff_t)j * col] : 0;
 }
 
-/* panel[p][i] = A[i][p], i < height, filled up with zeros to TILE_M rows */
+/* panel[p][i] = A[i][p], i < height, filled up with zeros to TILE_M rows; A is read along its closer axis */
 static void pack_a(size_t k, size_t height, const gr_real *a, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
-    for (size_t i = 0; i < TILE_M; i++) {
-        const gr_real *from = a + (ptrdiff_t)i * row;
-        if (i < height)
-            for (size_t p = 0; p < k; p++) panel[p * TILE_M + i] = from[(ptrdiff_t)p * col];
-        else
-            for (size_t p = 0; p < k; p++) panel[p * TILE_M + i] = 0;
+    if (height == TILE_M && row == 1) {
+        for (size_t p = 0; p < k; p++, a += col, panel += TILE_M)
+            GR_SIMD for (size_t i = 0; i < TILE_M; i++) panel[i] = a[i];
+        return;
     }
+    for (size_t i = 0; i < TILE_M; i++, a += row)
+        for (size_t p = 0; p < k; p++) panel[p * TILE_M + i] = i < height ? a[(ptrdiff_t)p * col] : 0;
 }
 
 /* C[i][j] (+)= sum over p of a[p][i] b[p][j] for a whole tile: C stays in registers over all of k. */
