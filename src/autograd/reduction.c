@@ -101,7 +101,7 @@ static gr_real norm_of(const gr_kernels *k, size_t n, const gr_real *x, gr_real 
     if (square != square || (square > tiny && square < huge)) return (gr_real)sqrt((double)square);
     for (size_t i = 0; i < n; i++)
         largest = (gr_real)fabs((double)x[i]) > largest ? (gr_real)fabs((double)x[i]) : largest;
-    if (largest == 0 || largest > (gr_real)HUGE_VAL / 2) return largest;
+    if (largest == 0 || largest - largest != 0) return largest; /* 0 or infinite */
     return largest * (gr_real)sqrt((double)k->sum_squares(n, x, 0, 1 / largest));
 }
 

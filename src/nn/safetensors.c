@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LENGTH_SIZE = 8, VALUE_SIZE = 4 };       /* bytes */
-static const uint64_t MAX_HEADER = 100000000;   /* bytes; the limit of the format's own reader */
-static const size_t MIN_NOTE = sizeof "'':''";  /* characters that one takes in a header */
+enum { LENGTH_SIZE = 8, VALUE_SIZE = 4 };      /* bytes */
+static const uint64_t MAX_HEADER = 100000000;  /* bytes; the limit of the format's own reader */
+static const size_t MIN_NOTE = sizeof "'':''"; /* characters that one takes in a header */
 static const size_t MIN_TENSOR = sizeof "'':{'dtype':'F32','shape':[],'data_offsets':[0,0]}";
 
 /* -- JSON, as much of it as a header has --------------------------------------------------------------------------- */
@@ -158,6 +158,10 @@ static void fail_errno(gr_context *ctx, const char *path, const char *what) {
     gr_fail(ctx, path, "cannot %s: %s", what, why);
 }
 
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const gr_stored *)a)->name, ((const gr_stored *)b)->name);
+}
+
 static int by_begin(const void *a, const void *b) {
     const gr_stored *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
@@ -167,6 +171,10 @@ static int by_begin(const void *a, const void *b) {
 /* Each tensor as long as its shape says, all of them side by side from the first byte to the last, no name twice. */
 static bool check_layout(gr_safetensors *in, uint64_t size) {
     uint64_t at = 0;
+    qsort(in->tensor, in->tensors, sizeof *in->tensor, by_name);
+    for (size_t i = 1; i < in->tensors; i++)
+        if (by_name(&in->tensor[i - 1], &in->tensor[i]) == 0)
+            gr_fail(in->ctx, in->path, "%.80s: is there twice", in->tensor[i].name);
     qsort(in->tensor, in->tensors, sizeof *in->tensor, by_begin);
     for (size_t i = 0; i < in->tensors && gr_ok(in->ctx); i++) {
         const gr_stored *t = &in->tensor[i];
@@ -178,8 +186,6 @@ static bool check_layout(gr_safetensors *in, uint64_t size) {
         else if (t->begin != at)
             gr_fail(in->ctx, in->path, "%.80s: begins at byte %llu, the tensor before it ends at %llu", t->name,
                     (unsigned long long)t->begin, (unsigned long long)at);
-        else if (gr_safetensors_find(in, t->name) != t)
-            gr_fail(in->ctx, in->path, "%.80s: is there twice", t->name);
         at = t->end;
     }
     if (at != size)
@@ -229,4 +235,42 @@ bool gr_safetensors_open(gr_context *ctx, const char *path, gr_safetensors *out)
 void gr_safetensors_close(gr_safetensors *in) {
     if (in->file) fclose(in->file);
     in->file = NULL;
+}
+
+const char *gr_safetensors_note(const gr_safetensors *in, const char *key) {
+    for (size_t i = 0; i < in->notes; i++)
+        if (strcmp(in->note[i].key, key) == 0) return in->note[i].value;
+    return NULL;
+}
+
+const gr_stored *gr_safetensors_find(const gr_safetensors *in, const char *name) {
+    for (size_t i = 0; i < in->tensors; i++)
+        if (strcmp(in->tensor[i].name, name) == 0) return &in->tensor[i];
+    return NULL;
+}
+
+static float decode(const uint8_t raw[VALUE_SIZE]) {
+    const uint32_t bits = (uint32_t)raw[0] | (uint32_t)raw[1] << 8 | (uint32_t)raw[2] << 16 | (uint32_t)raw[3] << 24;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+bool gr_safetensors_read(gr_safetensors *in, const gr_stored *stored, gr_tensor *x) {
+    enum { CHUNK = 2048 }; /* values */
+    uint8_t raw[CHUNK * VALUE_SIZE];
+    gr_real *to = gr_data(x);
+    if (!gr_ok(in->ctx)) return false;
+    if (!to || !gr_is_contiguous(x) || !gr_shape_equal(stored->shape, gr_shape_of(x)))
+        gr_fail(in->ctx, in->path, "%.80s: the file has the shape %s, the model %s", stored->name,
+                gr_show_shape(in->ctx, stored->shape), gr_show_shape(in->ctx, gr_shape_of(x)));
+    if (fseeko(in->file, (off_t)(in->start + stored->begin), SEEK_SET) != 0) fail_errno(in->ctx, in->path, "seek");
+    for (size_t left = (size_t)(stored->end - stored->begin) / VALUE_SIZE; left > 0 && gr_ok(in->ctx);) {
+        const size_t n = left < CHUNK ? left : CHUNK;
+        if (fread(raw, VALUE_SIZE, n, in->file) != n)
+            gr_fail(in->ctx, in->path, "%.80s: cannot read the values", stored->name);
+        for (size_t i = 0; i < n; i++) *to++ = (gr_real)decode(raw + i * VALUE_SIZE);
+        left -= n;
+    }
+    return gr_ok(in->ctx);
 }

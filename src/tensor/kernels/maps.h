@@ -50,8 +50,11 @@ static inline gr_real silu_slope(gr_real x) {
     return s * GR_FMA(x, 1 - s, 1);
 }
 
-/* A map y[i] = formula. Rows that lie close together get a loop that vectorises. */
-#define GR_MAP(name, formula)                                                                         \
+/* A map y[i] = formula. Rows that lie close together get a loop that vectorises; GR_MAP_PLAIN is for a formula that
+ * cannot. */
+#define GR_MAP(name, formula)       GR_MAP_WITH(GR_SIMD, name, formula)
+#define GR_MAP_PLAIN(name, formula) GR_MAP_WITH(, name, formula)
+#define GR_MAP_WITH(simd, name, formula)                                                              \
     static inline gr_real name##_of(gr_real y, gr_real a, gr_real b, gr_real c, gr_real t) {          \
         (void)y, (void)a, (void)b, (void)c, (void)t;                                                  \
         return formula;                                                                               \
@@ -64,7 +67,7 @@ static inline gr_real silu_slope(gr_real x) {
         const ptrdiff_t sy = row->s[0], sa = row->s[1], sb = row->p[2] ? row->s[2] : sa,              \
                         sc = row->p[3] ? row->s[3] : sa;                                              \
         if (sy == 1 && sa == 1 && sb == 1 && sc == 1) {                                               \
-            GR_SIMD for (size_t i = 0; i < n; i++) y[i] = name##_of(y[i], a[i], b[i], c[i], t);       \
+            simd for (size_t i = 0; i < n; i++) y[i] = name##_of(y[i], a[i], b[i], c[i], t);          \
         } else {                                                                                      \
             for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++)                                              \
                 y[i * sy] = name##_of(y[i * sy], a[i * sa], b[i * sb], c[i * sc], t);                 \
@@ -84,7 +87,7 @@ GR_MAP(mask_scores, b != 0 ? a : (gr_real)-INFINITY)
 GR_MAP(neg,        -a)
 GR_MAP(scale,      t * a)
 GR_MAP(add_scalar, a + t)
-GR_MAP(pow,        k_pow(a, t))
+GR_MAP_PLAIN(pow,  k_pow(a, t))
 GR_MAP(square,     a * a)
 GR_MAP(sqrt,       k_sqrt(a))
 GR_MAP(exp,        k_exp(a))
@@ -110,7 +113,7 @@ GR_MAP(maximum_da,    y + (b >= c || b != b ? a : 0))
 GR_MAP(maximum_db,    y + (b >= c || b != b ? 0 : a))
 GR_MAP(where_da,      y + (b != 0 ? a : 0))                     /* b the condition */
 GR_MAP(where_db,      y + (b != 0 ? 0 : a))
-GR_MAP(pow_dx,        y + (t == 0 ? 0 : a * t * k_pow(b, t - 1))) /* b = x, from here on */
+GR_MAP_PLAIN(pow_dx,  y + (t == 0 ? 0 : a * t * k_pow(b, t - 1))) /* b = x, from here on */
 GR_MAP(square_dx,     GR_FMA(2 * a, b, y))
 GR_MAP(sqrt_dx,       y + a * GR_R(0.5) / b)                    /* b = sqrt x */
 GR_MAP(log_dx,        y + a / b)

@@ -1,0 +1,57 @@
+/* lm: trains a character-level language model on a text file, and writes with it. One file a command. */
+#ifndef LM_H
+#define LM_H
+
+#include "options.h"
+
+#include <gradus.h>
+#include <nn/checkpoint.h>
+
+#include <stdio.h>
+
+/* The commands, each a bit, so that an option can belong to several. */
+enum { LM_TRAIN = 1, LM_SAMPLE = 2 };
+
+enum { LM_FAILED = 1, LM_USAGE = 2 }; /* exit statuses beside 0: a run-time failure, wrong usage */
+
+struct lm_command {
+    unsigned bit;
+    const char *name, *summary;
+    int (*run)(const lm_settings *set); /* gives the exit status */
+};
+
+int lm_train(const lm_settings *set);
+int lm_sample(const lm_settings *set);
+
+/* Prints "lm train: message" to standard error and returns LM_USAGE. */
+int lm_wrong_usage(const lm_settings *set, const char *format, ...) GR_PRINTF(2, 3);
+
+/* The end of a command: prints an error kept in the context as "lm train: message", frees it, gives the exit status. */
+int lm_end(const lm_settings *set, gr_context *ctx);
+
+/* -- Files (files.c) ----------------------------------------------------------------------------------------------- */
+
+enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
+
+/* "directory/name" into out; one that is too long is an error in the context. */
+const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
+
+/* Makes a directory, and those above it, where they are missing. */
+bool lm_make_directory(gr_context *ctx, const char *path);
+
+/* Opens directory/name for writing; NULL after an error, kept in the context as are those of lm_close. */
+FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
+bool lm_close(gr_context *ctx, FILE *file, const char *name);
+
+/* -- Writing with a model (sample.c) ------------------------------------------------------------------------------- */
+
+/* What a prompt that was not given is: a line break, or the first byte of the vocabulary when it has none. */
+int32_t lm_first_id(const gr_tokenizer *tokenizer);
+
+/* Prints the prompt and then, as they come, so many bytes more. */
+void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes);
+
+/* Ids of a text given as an option, which a message names; malloc'd, NULL after an error. */
+int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const char *option, const char *text, size_t room);
+
+#endif

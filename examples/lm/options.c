@@ -1,0 +1,96 @@
+#include "lm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) offsetof(lm_settings, field)
+
+enum { BOTH = LM_TRAIN | LM_SAMPLE };
+
+/* clang-format off */
+const lm_option lm_options[] = {
+    {LM_TRAIN,  "data",          LM_TEXT,   AT(data),          NULL,    "FILE",         NULL,       "text to learn from; its last tenth is for validation"},
+    {LM_TRAIN,  "out",           LM_TEXT,   AT(out),           NULL,    "DIR",          NULL,       "where the weights, the log and the pictures go"},
+    {LM_SAMPLE, "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "what lm train wrote: the directory, or the weights' file"},
+    {LM_TRAIN,  "layers",        LM_WHOLE,  AT(layers),        "4",     "[1, 1000]",    NULL,       "blocks of attention and MLP"},
+    {LM_TRAIN,  "heads",         LM_WHOLE,  AT(heads),         "4",     "[1, 1000]",    NULL,       "attention heads of a block; they divide the width"},
+    {LM_TRAIN,  "width",         LM_WHOLE,  AT(width),         "128",   "[1, 65536]",   NULL,       "numbers that stand for a token between blocks"},
+    {LM_TRAIN,  "context",       LM_WHOLE,  AT(context),       "64",    "[1, 65536]",   "tokens",   "how far back the model sees"},
+    {LM_TRAIN,  "tokenizer",     LM_CHOICE, AT(tokenizer),     "chars", "chars|bytes",  NULL,       "vocabulary: the bytes that the text has, or all 256"},
+    {LM_TRAIN,  "batch",         LM_WHOLE,  AT(batch),         "12",    "[1, 65536]",   "windows",  "text that one step learns from"},
+    {LM_TRAIN,  "steps",         LM_WHOLE,  AT(steps),         "2000",  "[1, 1e12]",    "steps",    "length of the training"},
+    {LM_TRAIN,  "lr",            LM_NUMBER, AT(lr),            "1e-3",  "(0, 10]",      NULL,       "learning rate at its peak, after the warmup"},
+    {LM_TRAIN,  "min-lr",        LM_NUMBER, AT(min_lr),        "1e-4",  "(0, 10]",      NULL,       "learning rate at the end of a half cosine"},
+    {LM_TRAIN,  "warmup",        LM_WHOLE,  AT(warmup),        "100",   "[0, 1e12]",    "steps",    "rise of the learning rate from 0"},
+    {LM_TRAIN,  "decay",         LM_NUMBER, AT(decay),         "0.1",   "[0, 100]",     NULL,       "AdamW's weight decay of the matrices"},
+    {LM_TRAIN,  "beta1",         LM_NUMBER, AT(beta1),         "0.9",   "(0, 1)",       NULL,       "AdamW's memory of the gradient"},
+    {LM_TRAIN,  "beta2",         LM_NUMBER, AT(beta2),         "0.99",  "(0, 1)",       NULL,       "AdamW's memory of its square"},
+    {LM_TRAIN,  "clip",          LM_NUMBER, AT(clip),          "1",     "[0, inf)",     NULL,       "largest gradient norm; 0 leaves it as it is"},
+    {LM_TRAIN,  "dropout",       LM_NUMBER, AT(dropout),       "0",     "[0, 1)",       NULL,       "share of the activations that a step leaves out"},
+    {LM_TRAIN,  "eval-interval", LM_WHOLE,  AT(eval_interval), "250",   "[1, 1e12]",    "steps",    "from one validation, and saving, to the next"},
+    {LM_TRAIN,  "eval-batches",  LM_WHOLE,  AT(eval_batches),  "20",    "[1, 1e9]",     "batches",  "text of a validation; the last one has 100 at least"},
+    {LM_TRAIN,  "attend",        LM_TEXT,   AT(attend),        "",      "TEXT",         NULL,       "text of the attention picture; else 16 bytes of the data"},
+    {LM_TRAIN,  "sample-bytes",  LM_WHOLE,  AT(bytes),         "500",   "[0, 1e9]",     "bytes",    "length of the sample at the end"},
+    {LM_SAMPLE, "bytes",         LM_WHOLE,  AT(bytes),         "500",   "[0, 1e9]",     "bytes",    "length of the text to write"},
+    {BOTH,      "prompt",        LM_TEXT,   AT(prompt),        "",      "TEXT",         NULL,       "beginning that is to be continued"},
+    {BOTH,      "temperature",   LM_NUMBER, AT(temperature),   "0.8",   "[0, 100]",     NULL,       "0: always the likeliest byte; 1: as the model has learnt"},
+    {BOTH,      "top-k",         LM_WHOLE,  AT(top_k),         "0",     "[0, 1e9]",     "bytes",    "draw from the k likeliest only; 0: from all"},
+    {BOTH,      "top-p",         LM_NUMBER, AT(top_p),         "1",     "(0, 1]",       NULL,       "draw from the likeliest that together have this probability"},
+    {BOTH,      "seed",          LM_WHOLE,  AT(seed),          "1337",  "[0, inf)",     NULL,       "of every random number: the same seed, the same result"},
+    {BOTH,      "threads",       LM_WHOLE,  AT(threads),       "0",     "[0, 4096]",    "threads",  "0: one for each processor; the result is the same"},
+    {LM_TRAIN,  "quiet",         LM_SWITCH, AT(quiet),         "no",    "",             NULL,       "no progress on standard error"},
+};
+/* clang-format on */
+const size_t lm_option_count = sizeof lm_options / sizeof *lm_options;
+
+/* -- Values -------------------------------------------------------------------------------------------------------- */
+
+/* "[0, 1)" as mathematicians write it. */
+static bool in_range(const char *range, double value) {
+    char *end;
+    const double low = strtod(range + 1, &end), high = strtod(end + 1, &end);
+    return (*range == '[' ? value >= low : value > low) && (*end == ']' ? value <= high : value < high);
+}
+
+/* The place of a word in "chars|bytes"; -1: not in it. */
+static int64_t choice(const char *choices, const char *word) {
+    const size_t length = strlen(word);
+    for (int64_t i = 0;; i++) {
+        const size_t size = strcspn(choices, "|");
+        if (size == length && memcmp(choices, word, size) == 0) return i;
+        if (!choices[size]) return -1;
+        choices += size + 1;
+    }
+}
+
+static bool set_value(lm_settings *set, const lm_option *option, const char *text) {
+    char *field = (char *)set + option->offset, *end = NULL;
+    errno = 0;
+    if (option->kind == LM_TEXT) {
+        *(const char **)(void *)field = text;
+        return true;
+    }
+    if (option->kind == LM_WHOLE) {
+        const int64_t value = strtoll(text, &end, 10);
+        *(int64_t *)(void *)field = value;
+        return end > text && !*end && errno == 0 && in_range(option->range, (double)value);
+    }
+    if (option->kind == LM_NUMBER) {
+        const double value = strtod(text, &end);
+        *(double *)(void *)field = value;
+        return end > text && !*end && in_range(option->range, value);
+    }
+    if (option->kind == LM_CHOICE) return (*(int64_t *)(void *)field = choice(option->range, text)) >= 0;
+    *(bool *)(void *)field = strcmp(text, "yes") == 0;
+    return *(bool *)(void *)field || strcmp(text, "no") == 0;
+}
+
+const char *lm_describe(const lm_option *option, char out[LM_DESCRIPTION]) {
+    static const char *const format[] = {
+        [LM_TEXT] = "%s",          [LM_WHOLE] = "a whole number in %s", [LM_NUMBER] = "a number in %s",
+        [LM_CHOICE] = "one of %s", [LM_SWITCH] = "yes or no",
+    };
+    snprintf(out, LM_DESCRIPTION, format[option->kind], option->range);
+    return out;
+}

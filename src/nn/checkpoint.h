@@ -1,0 +1,18 @@
+/* A model in a file: safetensors, under the names and in the layouts of GPT-2's PyTorch code, with the configuration
+ * and the vocabulary as metadata: the strings layers, heads, width, context, vocab, gelu ("tanh"), bias ("0" or "1"),
+ * tokenizer ("chars" or "bytes") and vocabulary (its bytes in hexadecimal). */
+#ifndef GR_CHECKPOINT_H
+#define GR_CHECKPOINT_H
+
+#include "gpt.h"
+#include "text.h"
+
+/* Replaces the file at once or not at all: written beside it, flushed to the disk, renamed. False after an error. */
+bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
+
+/* A new model with the weights of the file, without dropout, and its tokenizer (NULL: not wanted). All or nothing: a
+ * file that is cut off or foreign, a tensor that is missing, too much or of another shape is an error that names it and
+ * both shapes, found before the model is made. Never NULL. */
+gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
+
+#endif

@@ -1,0 +1,40 @@
+/* check [--suite NAME]: runs the suites, each test in a process of its own. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUITES(X) \
+    X(tensor)     \
+    X(views)      \
+    X(random)     \
+    X(errors)     \
+    X(refusals)   \
+    X(kernels)    \
+    X(sums)       \
+    X(matmul)     \
+    X(threads)    \
+    X(ops)        \
+    X(products)   \
+    X(rows)       \
+    X(conventions) \
+    X(autograd)   \
+    X(print)
+
+#define DECLARE(name) Suite *name##_suite(void);
+SUITES(DECLARE)
+
+int main(int argc, char **argv) {
+    const char *only = argc == 3 && strcmp(argv[1], "--suite") == 0 ? argv[2] : NULL;
+    if (argc > 1 && !only) {
+        fprintf(stderr, "check [--suite NAME]\n");
+        return EXIT_FAILURE;
+    }
+    SRunner *runner = srunner_create(NULL);
+#define ADD(name) srunner_add_suite(runner, name##_suite());
+    SUITES(ADD)
+    srunner_run(runner, only, NULL, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner), ran = srunner_ntests_run(runner);
+    srunner_free(runner);
+    return failed == 0 && ran > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
