@@ -61,10 +61,12 @@ $(B)/bench: $(B)/float/tests/bench.o $(B)/libgradus.a
 $(PROGRAMS): $(B)/%: $(B)/float/examples/%.o $(B)/libgradus.a
 	$(CC) $^ -o $@ $(LIBS)
 
+demo: WANT = demo
 demo: deps
 	@$(MAKE) --no-print-directory $(B)/lm
 	@sh examples/demo.sh $(B)
 
+test: WANT = test
 test: deps
 	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32
 	@sh tests/run.sh $(B)
@@ -80,11 +82,15 @@ bench: $(B)/bench
 deps:
 	@sh .ci/deps $(WANT)
 
+HEADERS = $(addprefix tensor/,context.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
+          $(addprefix nn/,attention.h gpt.h layers.h optim.h schedule.h text.h)
 install: all
-	mkdir -p "$(DESTDIR)$(PREFIX)/include/gradus" "$(DESTDIR)$(PREFIX)/lib" "$(DESTDIR)$(PREFIX)/bin"
+	for h in gradus.h $(HEADERS); do mkdir -p "$$(dirname "$(DESTDIR)$(PREFIX)/include/gradus/$$h")" && \
+	    cp "src/$$h" "$(DESTDIR)$(PREFIX)/include/gradus/$$h" || exit 1; done
+	echo '#include "gradus/gradus.h"' > "$(DESTDIR)$(PREFIX)/include/gradus.h"
+	mkdir -p "$(DESTDIR)$(PREFIX)/lib" "$(DESTDIR)$(PREFIX)/bin"
 	cp $(B)/libgradus.a $(B)/libgradus64.a "$(DESTDIR)$(PREFIX)/lib"
 	cp $(B)/lm "$(DESTDIR)$(PREFIX)/bin/gradus-lm"
-	for room in tensor autograd nn; do mkdir -p "$(DESTDIR)$(PREFIX)/include/gradus/$$room"; done
 
 clean:
 	rm -rf $(B)

@@ -16,9 +16,7 @@ gr_tensor *apply_three(const gradient_case *c, gr_tensor **x) { return c->three(
 gr_tensor *apply_with(const gradient_case *c, gr_tensor **x) { return c->with(x[0], c->number); }
 gr_tensor *apply_over(const gradient_case *c, gr_tensor **x) { return c->over(x[0], c->axes); }
 gr_tensor *apply_to(const gradient_case *c, gr_tensor **x) { return c->to(x[0], c->shape); }
-gr_tensor *apply_join(const gradient_case *c, gr_tensor **x) {
-    return c->join(x, operand_count(c), c->axes.axis[0]);
-}
+gr_tensor *apply_join(const gradient_case *c, gr_tensor **x) { return c->join(x, operand_count(c), c->axes.axis[0]); }
 
 int operand_count(const gradient_case *c) {
     int n = MOST_OPERANDS;
@@ -33,16 +31,26 @@ static double value_of(values kind, int64_t k, gr_shape shape, gr_rng *rng) {
     double near = 0.75 + 1.25 * gr_rng_uniform(rng), grid = 0.5 * ((double)gr_rng_below(rng, 9) - 4);
     const int64_t prime = 7919; /* k prime mod n runs through all of 0 ... n - 1, in disorder */
     switch (kind) {
-    case POSITIVE: return near;
-    case AWAY: return gr_rng_below(rng, 2) ? near : -near;
-    case GRID: return grid;
+    case POSITIVE:
+        return near;
+    case AWAY:
+        return gr_rng_below(rng, 2) ? near : -near;
+    case GRID:
+        return grid;
     case BETWEEN:
-    case FIXED: return grid + 0.25;
-    case APART: return 0.125 * (double)(k * prime % n - n / 2);
-    case HOLED: return k % 3 == 1 ? 0 : gr_rng_normal(rng);
-    case MASK: return k % 3 != 1;
-    case NO_ROW: return k >= row && k % 3 != 1;
-    default: return gr_rng_normal(rng);
+        return grid + 0.25;
+    case FIXED:
+        return grid + 0.125;
+    case APART:
+        return 0.125 * (double)(k * prime % n - n / 2);
+    case HOLED:
+        return k % 3 == 1 ? 0 : gr_rng_normal(rng);
+    case MASK:
+        return k % 3 != 1;
+    case NO_ROW:
+        return k >= row && k % 3 != 1;
+    default:
+        return gr_rng_normal(rng);
     }
 }
 
@@ -51,15 +59,26 @@ static gr_shape base_shape(const operand *o) {
     gr_shape base = o->shape;
     int last = base.ndim - 1;
     switch (o->view) {
-    case TRANSPOSED: base.dim[last] = o->shape.dim[last - 1], base.dim[last - 1] = o->shape.dim[last]; break;
+    case TRANSPOSED:
+        base.dim[last] = o->shape.dim[last - 1], base.dim[last - 1] = o->shape.dim[last];
+        break;
     case ROTATED:
         for (int i = 0; i <= last; i++) base.dim[(i + 1) % (last + 1)] = o->shape.dim[i];
         break;
-    case SLICED: base.dim[last] = 2 * o->shape.dim[last] + 1; break;
-    case SPACED: base.dim[0] = 2 * o->shape.dim[0] + 1; break;
-    case EXPANDED: base.dim[0] = 1; break;
-    case SPREAD: base.dim[last] = 1; break;
-    case WHOLE: break;
+    case SLICED:
+        base.dim[last] = 2 * o->shape.dim[last] + 1;
+        break;
+    case SPACED:
+        base.dim[0] = 2 * o->shape.dim[0] + 1;
+        break;
+    case EXPANDED:
+        base.dim[0] = 1;
+        break;
+    case SPREAD:
+        base.dim[last] = 1;
+        break;
+    case WHOLE:
+        break;
     }
     return base;
 }
@@ -67,15 +86,20 @@ static gr_shape base_shape(const operand *o) {
 static gr_tensor *see(const operand *o, gr_tensor *x) {
     gr_axes up = {o->shape.ndim, false, {0}};
     switch (o->view) {
-    case TRANSPOSED: return gr_transpose(x, -2, -1);
+    case TRANSPOSED:
+        return gr_transpose(x, -2, -1);
     case ROTATED:
         for (int i = 0; i < up.count; i++) up.axis[i] = (i + 1) % up.count;
         return gr_permute(x, up);
-    case SLICED: return gr_slice(x, -1, 1, GR_END, 2);
-    case SPACED: return gr_slice(x, 0, 1, GR_END, 2);
+    case SLICED:
+        return gr_slice(x, -1, 1, GR_END, 2);
+    case SPACED:
+        return gr_slice(x, 0, 1, GR_END, 2);
     case EXPANDED:
-    case SPREAD: return gr_expand(x, o->shape);
-    case WHOLE: break;
+    case SPREAD:
+        return gr_expand(x, o->shape);
+    case WHOLE:
+        break;
     }
     return x;
 }

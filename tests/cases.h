@@ -4,7 +4,7 @@
  *     CASE(div, "a column divides", TWO(gr_div), ON(IN(3, 5), OPERAND(AWAY, WHOLE, 3, 1)))
  *
  * Each is checked as a whole by gr_gradcheck, in every element of every operand. Which operands of which op a case
- * reaches is not declared but read off the tape. The check is checked by mutants: wrong backwards that must be found. */
+ * reaches is not declared but read off the tape. The check is checked by mutants, wrong backwards that it must find. */
 #ifndef GR_CASES_H
 #define GR_CASES_H
 
@@ -20,7 +20,7 @@ typedef enum values {
     BETWEEN,  /* ... odd multiples of 1/4: never near each other */
     APART,    /* all different, by 1/8 or more */
     HOLED,    /* normal; every third is exactly 0 */
-    FIXED,    /* as BETWEEN, but a constant, as are the masks: no gradient is wanted */
+    FIXED,    /* odd multiples of 1/8, a constant, as are the masks: no gradient is wanted */
     MASK,     /* every third is 0, the others 1 */
     NO_ROW,   /* the same, its first row wholly 0 */
 } values;
@@ -78,6 +78,7 @@ gr_tensor *apply_join(const gradient_case *c, gr_tensor **x);
 int operand_count(const gradient_case *c);
 
 /* The words of the table. */
+/* clang-format off */
 #define CASE(operation, what, ...) {.op = &gr_op_##operation, .name = what, __VA_ARGS__}
 #define ONE(f)                     .apply = apply_one, .one = f
 #define TWO(f)                     .apply = apply_two, .two = f
@@ -89,8 +90,10 @@ int operand_count(const gradient_case *c);
 #define JOIN(f, along)             .apply = apply_join, .join = f, .axes = AXES(along)
 #define TWICE                      .twice = true
 #define ON(...)                    .in = {__VA_ARGS__}
-#define IN(...)                    OPERAND(NORMAL, WHOLE, __VA_ARGS__)
 #define OPERAND(made, seen, ...)   {SIZES(__VA_ARGS__), made, seen}
+#define IN(...)                    OPERAND(NORMAL, WHOLE, __VA_ARGS__)
+#define SEEN(as, ...)              OPERAND(NORMAL, as, __VA_ARGS__)
+#define CONSTANT(...)              OPERAND(FIXED, WHOLE, __VA_ARGS__)
 #define POINT(made)                {NO_SIZES, made, WHOLE}
 #define NOTHING                    {NO_SIZES, ABSENT, WHOLE}
 #define SIZES(...)                 {GR_NARGS(__VA_ARGS__), {__VA_ARGS__}}
@@ -100,13 +103,14 @@ int operand_count(const gradient_case *c);
 #define ALL                        {-1, false, {0}}
 #define KEEP_ALL                   {-1, true, {0}}
 #define NO_AXES                    {0, false, {0}}
+#define CASE_LIST(table)           {table, sizeof table / sizeof table[0]}
+/* clang-format on */
 
 /* The table, one file a family. */
 typedef struct case_list {
     const gradient_case *cases;
     int count;
 } case_list;
-#define CASE_LIST(table) {table, sizeof table / sizeof table[0]}
 extern const case_list elementwise_cases, reduction_cases, product_cases, view_cases, row_cases;
 const gradient_case *case_at(int i); /* NULL after the last */
 
@@ -118,8 +122,8 @@ typedef struct mutant {
     int operand;
     fault fault;
 } mutant;
-mutant mutant_of(const gr_op *op, int operand, fault fault);
-const char *fault_name(fault fault); /* "x 1.01", "sign flipped", ... */
+mutant mutant_of(const gr_op *op, int place, fault kind); /* in the gradient of operand number place */
+const char *fault_name(fault kind);                       /* "x 1.01", "sign flipped", ... */
 
 /* Gives every node of the mutant's original from last back to end, excluded, the mutant's backward. */
 void infect(const mutant *m, gr_node *last, const gr_node *end);

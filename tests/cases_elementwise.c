@@ -14,29 +14,29 @@
     CASE(op, "twice, rotated", call, TWICE, ON(OPERAND(v, ROTATED, 2, 3, 2))), \
     CASE(op, "empty",          call, ON(OPERAND(v, WHOLE, 3, 0)))
 
-#define TWO_OPERANDS(op, call, v, w)                                                                                 \
-    CASE(op, "scalars",                call, ON(POINT(v), POINT(w))),                                                \
-    CASE(op, "one element each",       call, ON(OPERAND(v, WHOLE, 1), OPERAND(w, WHOLE, 1))),                        \
-    CASE(op, "equal shapes",           call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 3, 5))),                  \
-    CASE(op, "rows of 67",             call, ON(OPERAND(v, WHOLE, 67), OPERAND(w, WHOLE, 67))),                      \
-    CASE(op, "matrix and scalar",      call, ON(OPERAND(v, WHOLE, 3, 5), POINT(w))),                                 \
-    CASE(op, "scalar and matrix",      call, ON(POINT(v), OPERAND(w, WHOLE, 3, 5))),                                 \
-    CASE(op, "matrix and row",         call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 5))),                     \
-    CASE(op, "row and matrix",         call, ON(OPERAND(v, WHOLE, 5), OPERAND(w, WHOLE, 3, 5))),                     \
-    CASE(op, "matrix and column",      call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 3, 1))),                  \
-    CASE(op, "column and matrix",      call, ON(OPERAND(v, WHOLE, 3, 1), OPERAND(w, WHOLE, 3, 5))),                  \
-    CASE(op, "column and row",         call, ON(OPERAND(v, WHOLE, 3, 1), OPERAND(w, WHOLE, 1, 5))),                  \
-    CASE(op, "row and column",         call, ON(OPERAND(v, WHOLE, 7), OPERAND(w, WHOLE, 2, 1))),                     \
-    CASE(op, "middle axis of b",       call, ON(OPERAND(v, WHOLE, 2, 3, 4), OPERAND(w, WHOLE, 2, 1, 4))),            \
-    CASE(op, "outer axes of a",        call, ON(OPERAND(v, WHOLE, 1, 3, 1), OPERAND(w, WHOLE, 2, 3, 4))),            \
-    CASE(op, "axes of both",           call, ON(OPERAND(v, WHOLE, 2, 1, 3), OPERAND(w, WHOLE, 4, 1))),               \
-    CASE(op, "six axes and three",     call, ON(OPERAND(v, WHOLE, 2, 1, 2, 3, 1, 2), OPERAND(w, WHOLE, 3, 2, 1))),   \
-    CASE(op, "transposed and sliced",  call, ON(OPERAND(v, TRANSPOSED, 3, 4), OPERAND(w, SLICED, 3, 4))),            \
-    CASE(op, "spaced and rotated",     call, ON(OPERAND(v, SPACED, 2, 3), OPERAND(w, ROTATED, 2, 2, 3))),            \
-    CASE(op, "expanded and spread",    call, ON(OPERAND(v, EXPANDED, 3, 4), OPERAND(w, SPREAD, 3, 4))),              \
-    CASE(op, "twice, matrix and row",  call, TWICE, ON(OPERAND(v, TRANSPOSED, 3, 4), OPERAND(w, SLICED, 4))),        \
-    CASE(op, "variable and constant",  call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(FIXED, WHOLE, 3, 1))),              \
-    CASE(op, "constant and variable",  call, ON(OPERAND(FIXED, WHOLE, 3, 5), OPERAND(w, WHOLE, 5))),                 \
+#define TWO_OPERANDS(op, call, v, w)                                                                               \
+    CASE(op, "scalars",                call, ON(POINT(v), POINT(w))),                                              \
+    CASE(op, "one element each",       call, ON(OPERAND(v, WHOLE, 1), OPERAND(w, WHOLE, 1))),                      \
+    CASE(op, "equal shapes",           call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 3, 5))),                \
+    CASE(op, "rows of 67",             call, ON(OPERAND(v, WHOLE, 67), OPERAND(w, WHOLE, 67))),                    \
+    CASE(op, "matrix and scalar",      call, ON(OPERAND(v, WHOLE, 3, 5), POINT(w))),                               \
+    CASE(op, "scalar and matrix",      call, ON(POINT(v), OPERAND(w, WHOLE, 3, 5))),                               \
+    CASE(op, "matrix and row",         call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 5))),                   \
+    CASE(op, "row and matrix",         call, ON(OPERAND(v, WHOLE, 5), OPERAND(w, WHOLE, 3, 5))),                   \
+    CASE(op, "matrix and column",      call, ON(OPERAND(v, WHOLE, 3, 5), OPERAND(w, WHOLE, 3, 1))),                \
+    CASE(op, "column and matrix",      call, ON(OPERAND(v, WHOLE, 3, 1), OPERAND(w, WHOLE, 3, 5))),                \
+    CASE(op, "column and row",         call, ON(OPERAND(v, WHOLE, 3, 1), OPERAND(w, WHOLE, 1, 5))),                \
+    CASE(op, "row and column",         call, ON(OPERAND(v, WHOLE, 7), OPERAND(w, WHOLE, 2, 1))),                   \
+    CASE(op, "middle axis of b",       call, ON(OPERAND(v, WHOLE, 2, 3, 4), OPERAND(w, WHOLE, 2, 1, 4))),          \
+    CASE(op, "outer axes of a",        call, ON(OPERAND(v, WHOLE, 1, 3, 1), OPERAND(w, WHOLE, 2, 3, 4))),          \
+    CASE(op, "axes of both",           call, ON(OPERAND(v, WHOLE, 2, 1, 3), OPERAND(w, WHOLE, 4, 1))),             \
+    CASE(op, "six axes and three",     call, ON(OPERAND(v, WHOLE, 2, 1, 2, 3, 1, 2), OPERAND(w, WHOLE, 3, 2, 1))), \
+    CASE(op, "transposed and sliced",  call, ON(OPERAND(v, TRANSPOSED, 3, 4), OPERAND(w, SLICED, 3, 4))),          \
+    CASE(op, "spaced and rotated",     call, ON(OPERAND(v, SPACED, 2, 3), OPERAND(w, ROTATED, 2, 2, 3))),          \
+    CASE(op, "expanded and spread",    call, ON(OPERAND(v, EXPANDED, 3, 4), OPERAND(w, SPREAD, 3, 4))),            \
+    CASE(op, "twice, matrix and row",  call, TWICE, ON(OPERAND(v, TRANSPOSED, 3, 4), OPERAND(w, SLICED, 4))),      \
+    CASE(op, "variable and constant",  call, ON(OPERAND(v, WHOLE, 3, 5), CONSTANT(3, 1))),                         \
+    CASE(op, "constant and variable",  call, ON(CONSTANT(3, 5), OPERAND(w, WHOLE, 5))),                            \
     CASE(op, "empty and scalar",       call, ON(OPERAND(v, WHOLE, 0, 3), POINT(w)))
 
 #define UNARY(op, v)     ONE_OPERAND(op, ONE(gr_##op), v)
@@ -50,7 +50,7 @@ static gr_tensor *exp_of_masked(const gradient_case *c, gr_tensor **x) {
     return gr_exp(gr_mask_scores(x[0], x[1]));
 }
 
-#define WHERE THREE(gr_where)
+#define WHERE  THREE(gr_where)
 #define MASKED .apply = exp_of_masked
 
 static const gradient_case cases[] = {
@@ -69,10 +69,10 @@ static const gradient_case cases[] = {
     CASE(where, "condition the widest",     WHERE, ON(OPERAND(MASK, WHOLE, 2, 3, 5), IN(3, 1), IN(5))),
     CASE(where, "a the widest",             WHERE, ON(OPERAND(MASK, WHOLE, 3, 1), IN(2, 3, 5), IN(5))),
     CASE(where, "b the widest",             WHERE, ON(OPERAND(MASK, WHOLE, 1, 5), POINT(NORMAL), IN(2, 3, 5))),
-    CASE(where, "all strided",              WHERE, ON(OPERAND(MASK, SLICED, 3, 4), OPERAND(NORMAL, TRANSPOSED, 3, 4),
-                                                      OPERAND(NORMAL, EXPANDED, 3, 4))),
+    CASE(where, "all strided",              WHERE, ON(OPERAND(MASK, SLICED, 3, 4), SEEN(TRANSPOSED, 3, 4),
+                                                      SEEN(EXPANDED, 3, 4))),
     CASE(where, "twice",                    WHERE, TWICE, ON(OPERAND(MASK, SPREAD, 3, 4), IN(3, 4), IN(4))),
-    CASE(where, "a constant",               WHERE, ON(OPERAND(MASK, WHOLE, 4, 5), OPERAND(FIXED, WHOLE, 5), IN(4, 5))),
+    CASE(where, "a constant",               WHERE, ON(OPERAND(MASK, WHOLE, 4, 5), CONSTANT(5), IN(4, 5))),
     CASE(where, "a variable as condition",  WHERE, ON(OPERAND(AWAY, WHOLE, 3, 5), IN(3, 5), IN(3, 5))),
     CASE(where, "empty",                    WHERE, ON(OPERAND(MASK, WHOLE, 0, 3), IN(3), POINT(NORMAL))),
 
@@ -82,8 +82,8 @@ static const gradient_case cases[] = {
     CASE(mask_scores, "a mask for all heads", MASKED, ON(IN(2, 2, 3, 4), OPERAND(NO_ROW, WHOLE, 3, 4))),
     CASE(mask_scores, "a mask for all rows",  MASKED, ON(IN(3, 2, 5), OPERAND(MASK, WHOLE, 3, 1, 5))),
     CASE(mask_scores, "scores broadcast",     MASKED, ON(IN(4), OPERAND(MASK, WHOLE, 5, 4))),
-    CASE(mask_scores, "both strided",         MASKED, ON(OPERAND(NORMAL, TRANSPOSED, 4, 5), OPERAND(MASK, SLICED, 4, 5))),
-    CASE(mask_scores, "twice, spaced",        MASKED, TWICE, ON(OPERAND(NORMAL, SPACED, 2, 5), OPERAND(MASK, WHOLE, 2, 5))),
+    CASE(mask_scores, "both strided",         MASKED, ON(SEEN(TRANSPOSED, 4, 5), OPERAND(MASK, SLICED, 4, 5))),
+    CASE(mask_scores, "twice, spaced",        MASKED, TWICE, ON(SEEN(SPACED, 2, 5), OPERAND(MASK, WHOLE, 2, 5))),
 
     UNARY(neg, NORMAL),
     ONE_OPERAND(scale, WITH(gr_scale, -1.75), NORMAL),
@@ -103,7 +103,7 @@ static const gradient_case cases[] = {
 
     ONE_OPERAND(pow, WITH(gr_pow, 3), NORMAL),
     CASE(pow, "square",                  WITH(gr_pow, 2), ON(IN(3, 5))),
-    CASE(pow, "square, twice",           WITH(gr_pow, 2), TWICE, ON(OPERAND(NORMAL, TRANSPOSED, 5, 3))),
+    CASE(pow, "square, twice",           WITH(gr_pow, 2), TWICE, ON(SEEN(TRANSPOSED, 5, 3))),
     CASE(pow, "first power",             WITH(gr_pow, 1), ON(IN(3, 5))),
     CASE(pow, "power 0",                 WITH(gr_pow, 0), ON(IN(3, 5))),
     CASE(pow, "root",                    WITH(gr_pow, 0.5), ON(OPERAND(POSITIVE, WHOLE, 3, 5))),

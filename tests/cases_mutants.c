@@ -5,21 +5,27 @@
 #include <string.h>
 
 /* The operand's gradient, if it can be told apart from that of the others: of x x the two terms cannot. */
-static gr_tensor *target(const gr_node *n, int operand) {
-    if (!gr_wants(n, operand)) return NULL;
+static gr_tensor *target(const gr_node *n, int place) {
+    if (!gr_wants(n, place)) return NULL;
     for (int i = 0; i < n->count; i++)
-        if (i != operand && n->in[i] == n->in[operand]) return NULL;
-    return n->in[operand];
+        if (i != place && n->in[i] == n->in[place]) return NULL;
+    return n->in[place];
 }
 
-static gr_real altered(fault fault, gr_real before, gr_real added, bool last) {
-    switch (fault) {
-    case SCALED: return before + GR_R(1.01) * added;
-    case FLIPPED: return before - added;
-    case ZEROED: return before;
-    case TAILLESS: return last ? before : before + added;
-    case OVERWRITING: return added;
-    default: return before + added;
+static gr_real altered(fault kind, gr_real before, gr_real added, bool last) {
+    switch (kind) {
+    case SCALED:
+        return before + GR_R(1.01) * added;
+    case FLIPPED:
+        return before - added;
+    case ZEROED:
+        return before;
+    case TAILLESS:
+        return last ? before : before + added;
+    case OVERWRITING:
+        return added;
+    default:
+        return before + added;
     }
 }
 
@@ -42,8 +48,8 @@ static void faulty_backward(gr_node *n) {
         x->grad->data[k] = altered(m->fault, before[k], x->grad->data[k] - before[k], k + 1 == count);
 }
 
-mutant mutant_of(const gr_op *op, int operand, fault fault) {
-    mutant m = {.op = *op, .original = op, .operand = operand, .fault = fault};
+mutant mutant_of(const gr_op *op, int place, fault kind) {
+    mutant m = {.op = *op, .original = op, .operand = place, .fault = kind};
     m.op.backward = faulty_backward;
     return m;
 }
@@ -53,7 +59,7 @@ void infect(const mutant *m, gr_node *last, const gr_node *end) {
         if (n->op == m->original) n->op = &m->op;
 }
 
-const char *fault_name(fault fault) {
+const char *fault_name(fault kind) {
     static const char *const names[FAULTS] = {"no fault", "x 1.01", "sign flipped", "zero", "dropped tail", "= for +="};
-    return names[fault];
+    return names[kind];
 }

@@ -31,7 +31,7 @@ static void note(const gradient_case *c, gr_context *ctx, const gr_gradcheck_res
     else if (!r->ok)
         complain(s, "%s, %s: dL/dx of input %d at %lld is %.9g by backward, %.9g by differences\n", c->op->name,
                  c->name, r->input, (long long)r->index, r->analytic, r->numeric);
-    gr_error_clear(ctx);
+    gr_error_clear(ctx); /* the step has ended: what was made after the error is gone */
 }
 
 void survey_gradients(const gr_op *op, survey *s) {
@@ -42,6 +42,7 @@ void survey_gradients(const gr_op *op, survey *s) {
         if (c->op != op) continue;
         gr_gradcheck_result r = check_case(ctx, c, NULL, &here);
         note(c, ctx, &r, s);
+        if (!here) complain(s, "%s, %s: the op is not on the tape\n", op->name, c->name);
         reached |= here;
         s->cases++;
     }
@@ -66,14 +67,14 @@ static bool is_caught(gr_context *ctx, const mutant *m) {
 void survey_mutants(const gr_op *op, survey *s) {
     gr_context *ctx = gr_context_new();
     for (int i = 0; i < operands_of(op); i++)
-        for (fault fault = SOUND + 1; is_differentiable(op, i) && fault < FAULTS; fault++) {
-            mutant m = mutant_of(op, i, fault);
+        for (fault kind = SOUND + 1; is_differentiable(op, i) && kind < FAULTS; kind++) {
+            mutant m = mutant_of(op, i, kind);
             bool caught = is_caught(ctx, &m);
             s->made++;
             s->caught += caught;
             if (!caught)
                 complain(s, "a mutant survives: backward of %s with %s in the gradient of %s\n", op->name,
-                         fault_name(fault), label_of(op, i));
+                         fault_name(kind), label_of(op, i));
         }
     gr_context_free(ctx);
 }

@@ -31,6 +31,10 @@ int lm_end(const lm_settings *set, gr_context *ctx);
 
 /* -- Files (files.c) ----------------------------------------------------------------------------------------------- */
 
+/* What is in the directory of --out and --model. */
+#define LM_MODEL "model.safetensors"
+#define LM_LOG   "log.tsv"
+
 enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 
 /* "directory/name" into out; one that is too long is an error in the context. */

@@ -1,6 +1,7 @@
 #include "lm.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ const lm_option lm_options[] = {
     {BOTH,      "top-p",         LM_NUMBER, AT(top_p),         "1",     "(0, 1]",       NULL,       "draw from the likeliest that together have this probability"},
     {BOTH,      "seed",          LM_WHOLE,  AT(seed),          "1337",  "[0, inf)",     NULL,       "of every random number: the same seed, the same result"},
     {BOTH,      "threads",       LM_WHOLE,  AT(threads),       "0",     "[0, 4096]",    "threads",  "0: one for each processor; the result is the same"},
-    {LM_TRAIN,  "quiet",         LM_SWITCH, AT(quiet),         "no",    "",             NULL,       "no progress on standard error"},
+    {LM_TRAIN,  "quiet",         LM_SWITCH, AT(quiet),         "no",    "no|yes",       NULL,       "no progress on standard error"},
 };
 /* clang-format on */
 const size_t lm_option_count = sizeof lm_options / sizeof *lm_options;
@@ -65,32 +66,111 @@ static int64_t choice(const char *choices, const char *word) {
 }
 
 static bool set_value(lm_settings *set, const lm_option *option, const char *text) {
-    char *field = (char *)set + option->offset, *end = NULL;
+    void *field = (char *)set + option->offset;
+    char *end;
     errno = 0;
-    if (option->kind == LM_TEXT) {
-        *(const char **)(void *)field = text;
+    switch (option->kind) {
+    case LM_TEXT:
+        *(const char **)field = text;
         return true;
+    case LM_WHOLE:
+        *(int64_t *)field = strtoll(text, &end, 10);
+        return end > text && !*end && errno == 0 && in_range(option->range, (double)*(int64_t *)field);
+    case LM_NUMBER:
+        *(double *)field = strtod(text, &end);
+        return end > text && !*end && in_range(option->range, *(double *)field);
+    case LM_CHOICE:
+        *(int64_t *)field = choice(option->range, text);
+        return *(int64_t *)field >= 0;
+    case LM_SWITCH:
+        *(bool *)field = choice(option->range, text) == 1;
+        return choice(option->range, text) >= 0;
     }
-    if (option->kind == LM_WHOLE) {
-        const int64_t value = strtoll(text, &end, 10);
-        *(int64_t *)(void *)field = value;
-        return end > text && !*end && errno == 0 && in_range(option->range, (double)value);
-    }
-    if (option->kind == LM_NUMBER) {
-        const double value = strtod(text, &end);
-        *(double *)(void *)field = value;
-        return end > text && !*end && in_range(option->range, value);
-    }
-    if (option->kind == LM_CHOICE) return (*(int64_t *)(void *)field = choice(option->range, text)) >= 0;
-    *(bool *)(void *)field = strcmp(text, "yes") == 0;
-    return *(bool *)(void *)field || strcmp(text, "no") == 0;
+    return false;
 }
 
 const char *lm_describe(const lm_option *option, char out[LM_DESCRIPTION]) {
-    static const char *const format[] = {
-        [LM_TEXT] = "%s",          [LM_WHOLE] = "a whole number in %s", [LM_NUMBER] = "a number in %s",
-        [LM_CHOICE] = "one of %s", [LM_SWITCH] = "yes or no",
-    };
-    snprintf(out, LM_DESCRIPTION, format[option->kind], option->range);
+    static const char *const what[] = {"", "a whole number in ", "a number in ", "one of ", "one of "};
+    snprintf(out, LM_DESCRIPTION, "%s%s", what[option->kind], option->range);
     return out;
+}
+
+/* -- The words of a command line ----------------------------------------------------------------------------------- */
+
+int lm_distance(const char *a, const char *b) {
+    enum { MOST = 32 }; /* letters of b; more are as far away as can be */
+    int row[MOST + 1];  /* distances of a's first i letters from b's first j */
+    const int length = (int)strlen(b);
+    if (length > MOST) return INT_MAX;
+    for (int j = 0; j <= length; j++) row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= length; j++) {
+            const int replaced = corner + (a[i - 1] != b[j - 1]), other = row[j] < row[j - 1] ? row[j] : row[j - 1];
+            corner = row[j];
+            row[j] = replaced <= other ? replaced : other + 1;
+        }
+    }
+    return row[length];
+}
+
+const lm_option *lm_find_option(const lm_command *command, const char *word, int distance) {
+    const lm_option *best = NULL;
+    for (size_t i = 0; i < lm_option_count; i++) {
+        if (!(lm_options[i].commands & command->bit)) continue;
+        const int d = lm_distance(word, lm_options[i].name);
+        if (d > distance || (best && d == distance)) continue;
+        best = &lm_options[i];
+        distance = d;
+    }
+    return best;
+}
+
+static int unknown_option(const lm_settings *set, const char *name) {
+    const lm_option *near = lm_find_option(set->command, name, (int)(strlen(name) % INT_MAX) / 2 + 1);
+    if (near) return lm_wrong_usage(set, "no option --%.40s; did you mean --%s?", name, near->name);
+    return lm_wrong_usage(set, "no option --%.40s; lm help %s lists them", name, set->command->name);
+}
+
+/* Takes "--name value", "--name=value" or "--switch" from the words; the number of words taken, 0 after an error. */
+static int take_option(lm_settings *set, int count, char *const *words) {
+    char name[64], what[LM_DESCRIPTION];
+    if (strncmp(words[0], "--", 2) != 0) {
+        lm_wrong_usage(set, "\"%.80s\" is not an option; these begin with --", words[0]);
+        return 0;
+    }
+    const char *equals = strchr(words[0], '='), *value = equals ? equals + 1 : NULL;
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - words[0] - 2) : (int)sizeof name, words[0] + 2);
+    const lm_option *option = lm_find_option(set->command, name, 0);
+    if (!option) {
+        unknown_option(set, name);
+        return 0;
+    }
+    int taken = 1;
+    if (!value && option->kind == LM_SWITCH) value = "yes";
+    if (!value && count > 1 && strncmp(words[1], "--", 2) != 0) value = words[taken++];
+    if (!value)
+        lm_wrong_usage(set, "--%s needs a value: %s", name, lm_describe(option, what));
+    else if (!set_value(set, option, value))
+        lm_wrong_usage(set, "--%s \"%.80s\" is not %s", name, value, lm_describe(option, what));
+    else
+        return taken;
+    return 0;
+}
+
+int lm_parse(lm_settings *set, const lm_command *command, int count, char *const *words) {
+    *set = (lm_settings){.command = command};
+    for (size_t i = 0; i < lm_option_count; i++)
+        if (lm_options[i].commands & command->bit && lm_options[i].otherwise)
+            set_value(set, &lm_options[i], lm_options[i].otherwise);
+    for (int i = 0, taken; i < count; i += taken)
+        if ((taken = take_option(set, count - i, words + i)) == 0) return LM_USAGE;
+    for (size_t i = 0; i < lm_option_count; i++) {
+        const lm_option *o = &lm_options[i];
+        if (!(o->commands & command->bit) || o->otherwise) continue;
+        const char *text = *(const char **)(void *)((char *)set + o->offset);
+        if (!text || !*text) return lm_wrong_usage(set, "--%s %s is missing: %s", o->name, o->range, o->help);
+    }
+    return 0;
 }

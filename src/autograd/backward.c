@@ -34,6 +34,8 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
     if (!gr_ok(ctx) || gr_is_inert(y)) return false;
     if (seed->ctx != ctx)
         gr_fail(ctx, "backward", "the seed belongs to another context");
+    else if (gr_is_inert(seed))
+        gr_fail(ctx, "backward", "the seed was made after an error that has been cleared since");
     else if (!gr_shape_equal(y->shape, seed->shape))
         gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
     else if (!y->requires_grad)
@@ -57,7 +59,11 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
 }
 
 bool gr_backward(gr_tensor *loss) {
-    if (gr_is_inert(loss)) return false;
+    if (!loss || !gr_ok(loss->ctx)) return false;
+    if (gr_is_inert(loss)) {
+        gr_fail(loss->ctx, "backward", "the loss was made after an error that has been cleared since");
+        return false;
+    }
     if (gr_numel(loss) != 1) {
         gr_fail(loss->ctx, "backward", "%s has more than one element: give gr_backward_from a seed",
                 gr_show(loss, "loss"));

@@ -12,9 +12,20 @@ typedef struct rows_task {
     const gr_kernels *kernels;
     size_t n;
     gr_real *out;
-    const gr_real *x, *dy, *mask;
+    const gr_real *x, *dy;
+    const gr_tensor *mask; /* NULL, or of x's number of axes with contiguous rows; leading axes may have stride 0 */
     gr_real scale;
 } rows_task;
+
+/* The row of the mask that belongs to row number `row` of x. */
+static const gr_real *mask_row(const gr_tensor *mask, size_t row) {
+    const gr_real *at = mask->data;
+    for (int i = mask->shape.ndim - 2; i >= 0; i--) {
+        at += (int64_t)row % mask->shape.dim[i] * mask->stride[i];
+        row /= (size_t)mask->shape.dim[i];
+    }
+    return at;
+}
 
 enum { COST_OF_AN_EXP = 16 };
 
@@ -26,8 +37,8 @@ static void for_rows(gr_range_function *run, rows_task *t, const gr_tensor *x) {
 static void softmax_rows(size_t begin, size_t end, int thread, void *arg) {
     (void)thread;
     const rows_task *t = arg;
-    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
-        t->kernels->softmax(t->n, t->out + i, t->x + i, t->mask ? t->mask + i : NULL, t->scale);
+    for (size_t row = begin, i = begin * t->n; row < end; row++, i += t->n)
+        t->kernels->softmax(t->n, t->out + i, t->x + i, t->mask ? mask_row(t->mask, row) : NULL, t->scale);
 }
 
 static void softmax_dx_rows(size_t begin, size_t end, int thread, void *arg) {
@@ -75,7 +86,7 @@ const gr_op gr_op_masked_softmax = {.name = "masked_softmax",
                                     .constant = 1 << 1,
                                     .optional = 1 << 1};
 
-static gr_tensor *along_rows(gr_range_function *run, gr_tensor *x, const gr_real *mask, double scale) {
+static gr_tensor *along_rows(gr_range_function *run, gr_tensor *x, const gr_tensor *mask, double scale) {
     gr_tensor *y = gr_new(x->ctx, "softmax", false, x->shape), *rows = gr_contiguous(x);
     if (gr_is_inert(y) || gr_is_inert(rows)) return gr_inert(x->ctx);
     rows_task t = {.kernels = x->ctx->kernels, .out = y->data, .x = rows->data, .mask = mask, .scale = (gr_real)scale};
@@ -99,8 +110,9 @@ gr_tensor *gr_masked_softmax(gr_tensor *scores, gr_tensor *mask, double scale) {
     gr_shape common = scores->shape;
     if (mask && (!gr_shape_broadcast(scores->shape, mask->shape, &common) || !gr_shape_equal(common, scores->shape)))
         return gr_refuse(&gr_op_masked_softmax, 2, in, "the mask does not broadcast to the scores");
-    gr_tensor *whole = mask ? gr_contiguous(gr_expand(gr_detach(mask), scores->shape)) : NULL;
-    if (mask && gr_is_inert(whole)) return whole;
-    gr_tensor *y = along_rows(softmax_rows, scores, mask ? whole->data : NULL, scale);
+    gr_tensor *seen = mask ? gr_expand(gr_detach(mask), scores->shape) : NULL;
+    if (mask && gr_dim(seen, -1) > 1 && gr_stride(seen, -1) != 1) seen = gr_contiguous(seen);
+    if (mask && gr_is_inert(seen)) return seen;
+    gr_tensor *y = along_rows(softmax_rows, scores, seen, scale);
     return gr_record(&gr_op_masked_softmax, y, 2, in, &scale, sizeof scale);
 }

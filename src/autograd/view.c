@@ -12,12 +12,43 @@ typedef struct geometry {
     int64_t start, step;
 } geometry;
 
+/* Strides that see x under another shape without a copy; false if there are none. Both shapes are cut into the shortest
+ * runs of axes that hold equally many elements; a run of x must be evenly spaced to be cut anew. */
+static bool reshape_strides(const gr_tensor *x, gr_shape shape, int64_t *stride) {
+    int i = 0, j = 0;
+    while (i < x->shape.ndim || j < shape.ndim) {
+        int first_i = i, first_j = j;
+        int64_t old = i < x->shape.ndim ? x->shape.dim[i++] : 1, new = j < shape.ndim ? shape.dim[j++] : 1;
+        while (old != new)
+            if (old < new)
+                old *= x->shape.dim[i++];
+            else
+                new *= shape.dim[j++];
+        int64_t step = 0, extent = 1; /* of the run: distance of neighbours, elements so far from its end */
+        for (int k = i - 1; k >= first_i; k--) {
+            if (x->shape.dim[k] == 1) continue;
+            if (extent == 1)
+                step = x->stride[k];
+            else if (x->stride[k] != step * extent)
+                return false;
+            extent *= x->shape.dim[k];
+        }
+        for (int k = j - 1; k >= first_j; k--) {
+            stride[k] = step;
+            step *= shape.dim[k];
+        }
+    }
+    return true;
+}
+
 static gr_tensor *take_view(gr_tensor *x, const geometry *g) {
     int64_t stride[GR_MAX_DIMS], offset = 0;
     if (g->kind == RESHAPE) {
-        x = gr_contiguous(x);
-        if (gr_is_inert(x)) return x;
-        gr_shape_strides(g->shape, stride);
+        if (gr_shape_numel(g->shape) == 0 || !reshape_strides(x, g->shape, stride)) {
+            x = gr_contiguous(x);
+            if (gr_is_inert(x)) return x;
+            gr_shape_strides(g->shape, stride);
+        }
     } else {
         for (int i = 0; i < g->shape.ndim; i++) stride[i] = x->stride[g->kind == PERMUTE ? g->order[i] : i];
     }
@@ -135,9 +166,15 @@ gr_tensor *gr_expand(gr_tensor *x, gr_shape shape) {
 }
 
 gr_tensor *gr_select(gr_tensor *x, int axis, int64_t index) {
-    if (!x || !gr_ok(x->ctx) || gr_is_inert(x)) return gr_slice(x, axis, 0, 0, 1);
+    static const gr_op named = {
+        .name = "select", .operands = 1, .label = {"x"}}; /* for messages: not an op of its own */
+    gr_tensor *bad = gr_check(&named, 1, &x);
+    if (bad) return bad;
     int i = gr_shape_axis(x->shape, axis);
-    int64_t at = i >= 0 && index < 0 ? index + x->shape.dim[i] : index;
+    if (i < 0) return gr_refuse(&named, 1, &x, "has no axis %d", axis);
+    int64_t size = x->shape.dim[i], at = index < 0 ? index + size : index;
+    if (at < 0 || at >= size)
+        return gr_refuse(&named, 1, &x, "index %lld of axis %d; it has %lld", (long long)index, axis, (long long)size);
     gr_tensor *one = gr_slice(x, axis, at, at + 1, 1);
     return gr_is_inert(one) ? one : gr_reshape(one, gr_shape_reduced(one->shape, 1u << i, false));
 }

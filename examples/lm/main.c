@@ -1,0 +1,87 @@
+#include "lm.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#    include <omp.h>
+#endif
+
+static const lm_command command[] = {
+    {LM_TRAIN, "train", "trains a model on a text and draws how it went", lm_train},
+    {LM_SAMPLE, "sample", "writes text with a trained model", lm_sample},
+};
+enum { COMMANDS = sizeof command / sizeof *command };
+
+/* -- How a command ends -------------------------------------------------------------------------------------------- */
+
+int lm_wrong_usage(const lm_settings *set, const char *format, ...) {
+    va_list args;
+    fprintf(stderr, "lm %s: ", set->command->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return LM_USAGE;
+}
+
+int lm_end(const lm_settings *set, gr_context *ctx) {
+    if (fflush(stdout) != 0 || ferror(stdout)) gr_fail(ctx, "standard output", "cannot be written");
+    const int status = gr_ok(ctx) ? 0 : LM_FAILED;
+    if (status != 0) fprintf(stderr, "lm %s: %s\n", set->command->name, gr_error_message(ctx));
+    gr_context_free(ctx);
+    return status;
+}
+
+/* -- Which command ------------------------------------------------------------------------------------------------- */
+
+static const lm_command *find_command(const char *word) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(word, command[i].name) == 0) return &command[i];
+    return NULL;
+}
+
+static int no_command(const char *word) {
+    int best = 0;
+    for (int i = 1; i < COMMANDS; i++)
+        if (lm_distance(word, command[i].name) < lm_distance(word, command[best].name)) best = i;
+    fprintf(stderr, "lm: no command \"%.40s\"; did you mean \"%s\"? lm help lists them\n", word, command[best].name);
+    return LM_USAGE;
+}
+
+static int help(const char *word) {
+    const lm_command *c = word ? find_command(word) : NULL;
+    if (word && !c) return no_command(word);
+    if (c)
+        lm_help_command(c);
+    else
+        lm_help(command, COMMANDS);
+    return fflush(stdout) == 0 ? 0 : LM_FAILED;
+}
+
+static void use_threads(int64_t threads) {
+#ifdef _OPENMP
+    if (threads > 0) omp_set_num_threads((int)threads);
+#else
+    (void)threads;
+#endif
+}
+
+static bool asks_for_help(const char *word) { return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0; }
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fputs("lm: which command? lm help lists them\n", stderr);
+        return LM_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0 || asks_for_help(argv[1])) return help(argc > 2 ? argv[2] : NULL);
+    const lm_command *c = find_command(argv[1]);
+    if (!c) return no_command(argv[1]);
+    for (int i = 2; i < argc; i++)
+        if (asks_for_help(argv[i])) return help(c->name);
+    lm_settings set;
+    const int status = lm_parse(&set, c, argc - 2, argv + 2);
+    if (status != 0) return status;
+    use_threads(set.threads);
+    return c->run(&set);
+}
