@@ -82,7 +82,7 @@ bench: $(B)/bench
 deps:
 	@sh .ci/deps $(WANT)
 
-HEADERS = $(addprefix tensor/,context.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
+HEADERS = $(addprefix tensor/,context.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
           $(addprefix nn/,attention.h gpt.h layers.h optim.h schedule.h text.h)
 install: all
 	for h in gradus.h $(HEADERS); do mkdir -p "$$(dirname "$(DESTDIR)$(PREFIX)/include/gradus/$$h")" && \

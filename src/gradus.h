@@ -8,6 +8,7 @@ extern "C" {
 #endif
 
 #include "tensor/context.h"
+#include "tensor/profile.h"
 #include "tensor/random.h"
 #include "tensor/tensor.h"
 

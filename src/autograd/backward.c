@@ -50,6 +50,7 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
         n->done = true;
         if (!n->out->grad) continue; /* nothing has come down to it */
         n->op->backward(n);
+        gr_charge(n->op, true, n->out, n->count, n->in);
         if (n->out->retain_grad) continue;
         gr_pool_give(n->out->grad);
         n->out->grad = NULL;

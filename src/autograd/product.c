@@ -41,23 +41,35 @@ static void linear_backward(gr_node *n) {
     if (!gr_is_inert(db)) gr_sum_to(db, n->out->grad, true);
 }
 
-const gr_op gr_op_matmul = {
-    .name = "matmul", .operands = 2, .label = {"a", "b"}, .backward = product_backward, .rule = &(product_rule){0}};
+/* A multiplication and an addition for each element of the result and each k. */
+static double product_flops(const gr_tensor *out, gr_tensor *const *in) {
+    return 2 * (double)gr_shape_numel(out->shape) * (double)in[0]->shape.dim[in[0]->shape.ndim - 1];
+}
+
+const gr_op gr_op_matmul = {.name = "matmul",
+                            .operands = 2,
+                            .label = {"a", "b"},
+                            .backward = product_backward,
+                            .flops = product_flops,
+                            .rule = &(product_rule){0}};
 const gr_op gr_op_linear = {.name = "linear",
                             .operands = 3,
                             .label = {"x", "weight", "bias"},
                             .backward = linear_backward,
+                            .flops = product_flops,
                             .optional = 1 << 2,
                             .rule = &(product_rule){.transpose_b = true}};
 const gr_op gr_op_attention_scores = {.name = "attention_scores",
                                       .operands = 2,
                                       .label = {"q", "k"},
                                       .backward = product_backward,
+                                      .flops = product_flops,
                                       .rule = &(product_rule){.transpose_b = true, .zeros_hide_backward = true}};
 const gr_op gr_op_attention_output = {.name = "attention_output",
                                       .operands = 2,
                                       .label = {"weights", "v"},
                                       .backward = product_backward,
+                                      .flops = product_flops,
                                       .rule = &(product_rule){.zeros_hide = true}};
 
 /* The shape of A B, or of A B^T; false if they do not fit. */

@@ -50,6 +50,7 @@ static bool differentiable(const gr_op *op, int i, const gr_tensor *x) {
 gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
                      size_t saved_size) {
     gr_context *ctx = out->ctx;
+    gr_charge(op, false, out, count, in);
     bool wanted = false;
     for (int i = 0; i < count; i++) wanted = wanted || differentiable(op, i, in[i]);
     if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
@@ -65,6 +66,19 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     out->node = ctx->tape = n;
     out->requires_grad = true;
     return out;
+}
+
+void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in) {
+    if (!out->ctx->profile) return;
+    double elements = (double)gr_shape_numel(out->shape), flops = op->flops ? op->flops(out, in) : elements;
+    int wanted = 0;
+    for (int i = 0; i < count; i++) {
+        if (in[i]) elements += (double)gr_shape_numel(in[i]->shape);
+        if (i < 2) wanted += differentiable(op, i, in[i]); /* a product's gradients each cost as much as the product */
+    }
+    double bytes = elements * (double)sizeof(gr_real);
+    gr_profile_event(out->ctx, op->name, backward ? "backward" : "forward", backward ? flops * wanted : flops,
+                     backward ? 2 * bytes : bytes);
 }
 
 bool gr_wants(const gr_node *n, int i) { return i < n->count && differentiable(n->op, i, n->in[i]); }

@@ -15,11 +15,12 @@ enum { GR_ANY_NUMBER = -1, GR_LABELS = 3 };
 
 typedef struct gr_op {
     const char *name;
-    int operands;                 /* or GR_ANY_NUMBER */
-    const char *label[GR_LABELS]; /* of the operands, for messages */
-    void (*backward)(gr_node *n); /* adds to the gradients of the operands */
-    unsigned constant, optional;  /* bit i: operand i has no gradient; may be NULL */
-    const void *rule;             /* what the op's family needs to know */
+    int operands;                                                /* or GR_ANY_NUMBER */
+    const char *label[GR_LABELS];                                /* of the operands, for messages */
+    void (*backward)(gr_node *n);                                /* adds to the gradients of the operands */
+    unsigned constant, optional;                                 /* bit i: operand i has no gradient; may be NULL */
+    const void *rule;                                            /* what the op's family needs to know */
+    double (*flops)(const gr_tensor *out, gr_tensor *const *in); /* of forward; NULL: one an element */
 } gr_op;
 
 /* One entry of the tape: out = op(in[0], ..., in[count - 1]). */
@@ -42,6 +43,9 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
 
 /* Keeps a shape error "name: a (2, 3) and b (4): why" and returns the inert tensor. */
 gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const char *format, ...) GR_PRINTF(4, 5);
+
+/* Charges the time since the last event to op, forward or backward, if a profile is kept. */
+void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in);
 
 /* In a backward: is the gradient of operand i wanted? */
 bool gr_wants(const gr_node *n, int i);

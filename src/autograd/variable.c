@@ -76,6 +76,7 @@ void gr_zero_grad(gr_context *ctx) {
         gr_tensor *grad = ctx->parameters[i]->grad;
         memset(grad->data, 0, (size_t)gr_shape_numel(grad->shape) * sizeof *grad->data);
     }
+    gr_profile_event(ctx, "zero_grad", "update", 0, (double)gr_parameter_numel(ctx) * (double)sizeof(gr_real));
 }
 
 void gr_no_grad_begin(gr_context *ctx) {

@@ -41,6 +41,12 @@ static bool decays(const gr_tensor *w, bool all) { return all || gr_ndim(w) >= 2
 
 /* -- Stochastic gradient descent ----------------------------------------------------------------------------------- */
 
+/* A line of the profile: all parameters, so many operations and so many numbers read or written for each element. */
+static void charge(gr_context *ctx, const char *name, int operations, int numbers) {
+    double n = (double)gr_parameter_numel(ctx);
+    gr_profile_event(ctx, name, "update", n * operations, n * numbers * (double)sizeof(gr_real));
+}
+
 enum { SGD_COST = 8, ADAM_COST = 24, SCALE_COST = 4 }; /* operations an element, roughly; see gr_parallel_for */
 
 gr_sgd *gr_sgd_new(gr_context *ctx, gr_sgd_config config) {
@@ -74,6 +80,7 @@ bool gr_sgd_step(gr_sgd *sgd, double lr) {
         sgd_job job = {sgd, w, sgd->velocity[i], lr, decays(w, sgd->config.decay_all) ? sgd->config.weight_decay : 0};
         gr_parallel_for((size_t)gr_numel(w), SGD_COST, sgd_range, &job);
     }
+    charge(sgd->ctx, "sgd", SGD_COST, 5);
     return true;
 }
 
@@ -136,6 +143,7 @@ bool gr_adamw_step(gr_adamw *adamw, double lr) {
         adam_job job = {adamw->ctx->kernels, w, adamw->m[i], adamw->v[i], step};
         gr_parallel_for((size_t)gr_numel(w), ADAM_COST, adam_range, &job);
     }
+    charge(adamw->ctx, adamw->decoupled ? "adamw" : "adam", ADAM_COST, 7);
     return true;
 }
 
@@ -230,5 +238,6 @@ double gr_clip_grad_norm(gr_context *ctx, double max_norm) {
         scale_job job = {ctx->parameters[i]->grad->data, max_norm / norm};
         gr_parallel_for((size_t)gr_numel(ctx->parameters[i]), SCALE_COST, scale_range, &job);
     }
+    charge(ctx, "clip_grad_norm", SCALE_COST, 3);
     return norm;
 }

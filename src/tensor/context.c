@@ -42,6 +42,7 @@ void gr_context_reset(gr_context *ctx) {
     gr_arena_reset(&ctx->step);
     ctx->free_buffers = ctx->spare_headers = NULL;
     ctx->tape = NULL;
+    gr_profile_event(ctx, "reset", "step", 0, 0);
 }
 
 bool gr_ok(const gr_context *ctx) { return ctx && !ctx->failed; }

@@ -52,8 +52,9 @@ struct gr_context {
     int scratch_threads;
 
     /* Kept for src/autograd. */
-    struct gr_node *tape; /* the last entry */
-    int no_grad;          /* depth of no-grad regions */
+    struct gr_node *tape;       /* the last entry */
+    int no_grad;                /* depth of no-grad regions */
+    struct gr_profile *profile; /* NULL: nothing is timed */
     gr_tensor **parameters;
     int parameter_count, parameter_room;
 };
@@ -78,6 +79,9 @@ bool gr_is_contiguous(const gr_tensor *x);
 /* Buffers that go round: taken, given back, taken again, all within a step. */
 gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape);
 void gr_pool_give(gr_tensor *x);
+
+/* Charges the time since the last event to a row of the profile, if one is kept. */
+void gr_profile_event(gr_context *ctx, const char *name, const char *phase, double flops, double bytes);
 
 /* "q (2, 3)" for messages; good for three more calls. label is used when x has no name of its own. */
 const char *gr_show(const gr_tensor *x, const char *label);

@@ -13,8 +13,10 @@ typedef struct printer {
 } printer;
 
 static void format_cell(char cell[CELL_TEXT], gr_real value) {
-    if (value != value) snprintf(cell, CELL_TEXT, "nan"); /* without the sign that printf shows */
-    else snprintf(cell, CELL_TEXT, "%.4g", (double)value);
+    if (value != value)
+        snprintf(cell, CELL_TEXT, "nan"); /* without the sign that printf shows */
+    else
+        snprintf(cell, CELL_TEXT, "%.4g", (double)value);
 }
 
 /* Positions along an axis: i -> the index shown at place i; shortened axes show 2 * EDGE of them. */
