@@ -15,7 +15,7 @@ OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /de
 # The source defines the bits: no contraction, no reassociation; the last two flags change no value.
 BITS   = -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math
 FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(BITS) -Isrc -MMD -MP $(OPENMP) $(CFLAGS)
-LIBS  := $(OPENMP) -lm
+LINK  := $(CFLAGS) $(OPENMP) -lm
 CHECK  = $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
 
 # The fast kernels are compiled once per instruction set of the target, each time with its flags.
@@ -28,7 +28,7 @@ avx512_flags = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
 SOURCES  = $(wildcard src/tensor/*.c src/autograd/*.c src/nn/*.c) src/tensor/kernels/reference.c src/tensor/kernels/select.c
 OBJECTS  = $(SOURCES:%.c=%.o) $(ISAS:%=src/tensor/kernels/fast_%.o)
-SUITES   = $(patsubst %.c,%.o,$(wildcard tests/suite_*.c) tests/main.c $(CASES))
+SUITES   = $(patsubst %.c,%.o,$(wildcard tests/suite_*.c tests/*support.c) tests/main.c $(CASES))
 CASES    = $(wildcard tests/cases*.c)
 LM       = $(patsubst %.c,%.o,$(wildcard examples/lm/*.c))
 PROGRAMS = $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
@@ -47,19 +47,19 @@ $(B)/$(1)/src/tensor/kernels/fast_%.o: src/tensor/kernels/fast.c
 $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
 	rm -f $$@ && $$(AR) rcs $$@ $$^
 $(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
-	$$(CC) $$^ -o $$@ $$(CHECK) $$(LIBS)
+	$$(CC) $$^ -o $$@ $$(CHECK) $$(LINK)
 $(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a
-	$$(CC) $$^ -o $$@ $$(LIBS)
+	$$(CC) $$^ -o $$@ $$(LINK)
 endef
 $(eval $(call precision,float,,32))
 $(eval $(call precision,double,64,))
 
 $(B)/lm: $(LM:%=$(B)/float/%) $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LIBS)
-$(B)/bench: $(B)/float/tests/bench.o $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LIBS)
+	$(CC) $^ -o $@ $(LINK)
+$(B)/bench: $(B)/float/tests/bench.o $(B)/float/tests/bench_rows.o $(B)/libgradus.a
+	$(CC) $^ -o $@ $(LINK)
 $(PROGRAMS): $(B)/%: $(B)/float/examples/%.o $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LIBS)
+	$(CC) $^ -o $@ $(LINK)
 
 demo: WANT = demo
 demo: deps

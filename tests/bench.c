@@ -1,11 +1,12 @@
-/* Measures. Prints tab-separated rows: name, case, threads, value, unit; medians and bests of at least 7 repetitions
- * after a warm-up. Threads from OMP_NUM_THREADS.
+/* Measures. Prints tab-separated rows: name, case, threads, value, unit; medians and bests of 9 repetitions after a
+ * warm-up. Threads from OMP_NUM_THREADS.
  *
- *   bench gemm 768x384x128 ...        C (M, N) = A (M, K) B (K, N), given as MxNxK
- *   bench step [--layers 4 --heads 4 --width 128 --context 64 --batch 12 --vocab 65 --steps 40]
- *   bench op                          a tiny op, forward and backward, per call
- *   bench all                         the lot */
-#include <gradus.h>
+ *   bench peak                        the machine's limits: fused multiply-adds, memory
+ *   bench gemm [--ta] [--tb] 768x384x128 ...    C (M, N) = A (M, K) B (K, N), given as MxNxK; A or B transposed in
+ * memory bench rows                        each row kernel: ns an element, GB/s, share of the bandwidth bench step
+ * [--layers 4 --heads 4 --width 128 --context 64 --batch 12 --vocab 65 --steps 40] bench op                          a
+ * tiny op, forward and backward, per call bench all                         the lot, and a table of it at the end */
+#include "bench.h"
 
 #include "../src/tensor/internal.h"
 #include "../src/tensor/parallel.h"
@@ -15,8 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-enum { REPETITIONS = 9 };
 
 static double seconds(void) {
     struct timespec t;
@@ -29,33 +28,82 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void row(const char *name, const char *what, double value, const char *unit) {
+enum { MOST_ROWS = 256 };
+static struct {
+    char name[16], what[64], unit[24];
+    double value;
+} kept[MOST_ROWS];
+static int kept_rows;
+
+void bench_row(const char *name, const char *what, double value, const char *unit) {
     printf("%s\t%s\t%d\t%.4g\t%s\n", name, what, gr_max_threads(), value, unit);
     fflush(stdout);
+    if (kept_rows == MOST_ROWS) return;
+    snprintf(kept[kept_rows].name, sizeof kept->name, "%s", name);
+    snprintf(kept[kept_rows].what, sizeof kept->what, "%s", what);
+    snprintf(kept[kept_rows].unit, sizeof kept->unit, "%s", unit);
+    kept[kept_rows++].value = value;
 }
 
-static void bench_gemm(const char *shape) {
+/* One line per case: all its values side by side. */
+static void print_table(void) {
+    printf("\n%-8s %-34s\n", "bench", "case");
+    for (int i = 0; i < kept_rows; i++) {
+        bool same = i > 0 && strcmp(kept[i].what, kept[i - 1].what) == 0 && strcmp(kept[i].name, kept[i - 1].name) == 0;
+        if (!same) printf("%s%-8s %-34s", i ? "\n" : "", kept[i].name, kept[i].what);
+        printf(" %9.4g %-14s", kept[i].value, kept[i].unit);
+    }
+    printf("\n");
+}
+
+/* Long enough for the clock, and for the processor to leave its idle states. */
+static const double shortest_repetition = 0.02;
+
+timing bench_time(void (*work)(void *arg), void *arg) {
+    double begin = seconds(), once, time[REPETITIONS];
+    work(arg);
+    begin = seconds();
+    work(arg);
+    once = seconds() - begin;
+    int calls = once < shortest_repetition ? (int)(shortest_repetition / (once + 1e-8)) + 1 : 1;
+    for (int r = 0; r < REPETITIONS; r++) {
+        begin = seconds();
+        for (int i = 0; i < calls; i++) work(arg);
+        time[r] = (seconds() - begin) / calls;
+    }
+    qsort(time, REPETITIONS, sizeof *time, ascending);
+    return (timing){time[REPETITIONS / 2], time[0]};
+}
+
+typedef struct gemm_job {
+    gr_tensor *a, *b, *c;
+} gemm_job;
+
+static void gemm_work(void *arg) {
+    gemm_job *g = arg;
+    gr_product(g->c, g->a, g->b, (gr_product_how){.accumulate = false});
+}
+
+static void bench_gemm(const char *shape, bool ta, bool tb) {
     long m, n, k;
-    if (sscanf(shape, "%ldx%ldx%ld", &m, &n, &k) != 3) {
+    char end;
+    if (sscanf(shape, "%ldx%ldx%ld%c", &m, &n, &k, &end) != 3 || m < 1 || n < 1 || k < 1) {
         fprintf(stderr, "bench gemm: \"%s\" is not MxNxK, as in 768x384x128\n", shape);
         exit(2);
     }
     gr_context *ctx = gr_context_new();
     gr_rng rng = gr_rng_seed(1);
-    gr_tensor *a = gr_normal(ctx, GR_SHAPE(m, k), 0, 1, &rng), *b = gr_normal(ctx, GR_SHAPE(k, n), 0, 1, &rng);
+    gr_tensor *a = gr_normal(ctx, ta ? GR_SHAPE(k, m) : GR_SHAPE(m, k), 0, 1, &rng);
+    gr_tensor *b = gr_normal(ctx, tb ? GR_SHAPE(n, k) : GR_SHAPE(k, n), 0, 1, &rng);
     gr_tensor *c = gr_zeros(ctx, GR_SHAPE(m, n));
     if (gr_context_report(ctx)) exit(1);
-    double work = 2.0 * (double)m * (double)n * (double)k, time[REPETITIONS];
-    int calls = (int)(4e8 / work) + 1;
-    if (calls > 20000) calls = 20000;
-    for (int r = -1; r < REPETITIONS; r++) {
-        double begin = seconds();
-        for (int i = 0; i < calls; i++) gr_product(c, a, b, (gr_product_how){.accumulate = false});
-        if (r >= 0) time[r] = (seconds() - begin) / calls;
-    }
-    qsort(time, REPETITIONS, sizeof *time, ascending);
-    row("gemm", shape, work / time[REPETITIONS / 2] / 1e9, "GFLOP/s_median");
-    row("gemm", shape, work / time[0] / 1e9, "GFLOP/s_best");
+    gemm_job job = {ta ? gr_swapped(a) : a, tb ? gr_swapped(b) : b, c};
+    timing t = bench_time(gemm_work, &job);
+    double work = 2.0 * (double)m * (double)n * (double)k;
+    char what[64];
+    snprintf(what, sizeof what, "%.40s%s%s", shape, ta ? "_ta" : "", tb ? "_tb" : "");
+    bench_row("gemm", what, work / t.median / 1e9, "GFLOP/s_median");
+    bench_row("gemm", what, work / t.best / 1e9, "GFLOP/s_best");
     gr_context_free(ctx);
 }
 
@@ -108,34 +156,40 @@ static void bench_step(const step_case *c) {
     snprintf(name, sizeof name, "L%ld_H%ld_C%ld_T%ld_B%ld_V%ld", c->layers, c->heads, c->width, c->context, c->batch,
              c->vocab);
     struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    row("step", name, time[c->steps / 2] * 1e3, "ms_median");
-    row("step", name, time[0] * 1e3, "ms_best");
-    row("step", name, step_flops(c) / time[0] / 1e9, "GFLOP/s");
-    row("step", name, (double)usage.ru_maxrss / 1024, "MiB_peak_rss");
+    getrusage(RUSAGE_SELF, &usage); /* before the peak is measured, which is no part of the step */
+    const double peak = bench_peak();
+    bench_row("step", name, time[c->steps / 2] * 1e3, "ms_median");
+    bench_row("step", name, time[0] * 1e3, "ms_best");
+    bench_row("step", name, step_flops(c) / time[0] / 1e9, "GFLOP/s");
+    if (peak > 0) bench_row("step", name, 100 * step_flops(c) / time[0] / 1e9 / peak, "%_of_peak");
+    bench_row("step", name, (double)usage.ru_maxrss / 1024, "MiB_peak_rss");
     free(ids);
     free(time);
     gr_context_free(ctx);
 }
 
+/* A chain of additions of one number, back and forth; the time of one. */
+enum { CHAIN = 1000 };
+
+static void op_work(void *arg) {
+    gr_tensor *x = arg, *y = x;
+    for (int i = 0; i < CHAIN; i++) y = gr_add(y, x);
+    gr_backward(y);
+    gr_context_reset(gr_context_of(x));
+}
+
 static void bench_op(void) {
     gr_context *ctx = gr_context_new();
-    gr_tensor *x = gr_parameter(gr_scalar(ctx, 1), "x");
-    enum { CHAIN = 1000 };
-    double time[REPETITIONS];
-    for (int r = -1; r < REPETITIONS; r++) {
-        double begin = seconds();
-        gr_tensor *y = x;
-        for (int i = 0; i < CHAIN; i++) y = gr_add(y, x);
-        gr_backward(y);
-        gr_context_reset(ctx);
-        if (r >= 0) time[r] = (seconds() - begin) / CHAIN;
-    }
+    timing t = bench_time(op_work, gr_parameter(gr_scalar(ctx, 1), "x"));
     if (gr_context_report(ctx)) exit(1);
-    qsort(time, REPETITIONS, sizeof *time, ascending);
-    row("op", "add", time[REPETITIONS / 2] * 1e9, "ns_median");
-    row("op", "add", time[0] * 1e9, "ns_best");
+    bench_row("op", "add", t.median / CHAIN * 1e9, "ns_median");
+    bench_row("op", "add", t.best / CHAIN * 1e9, "ns_best");
     gr_context_free(ctx);
+}
+
+static void bench_limits(void) {
+    bench_row("peak", "fma", bench_peak(), "GFLOP/s");
+    bench_row("peak", "memory", bench_bandwidth(), "GB/s");
 }
 
 static step_case parse_step(int count, char **words) {
@@ -163,26 +217,51 @@ static step_case parse_step(int count, char **words) {
     return c;
 }
 
+static void bench_gemms(int count, char **words) {
+    bool ta = false, tb = false;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], "--ta") == 0)
+            ta = true;
+        else if (strcmp(words[i], "--tb") == 0)
+            tb = true;
+        else
+            bench_gemm(words[i], ta, tb);
+    }
+}
+
+static void bench_all(void) {
+    const char *shapes[] = {"768x384x128",   "768x128x128",   "768x512x128",   "768x128x512",    "128x512x768",
+                            "2048x1152x384", "2048x384x1536", "384x1536x2048", "1024x1024x1024", "512x512x512",
+                            "64x64x64",      "32x32x32",      "8x8x8"};
+    bench_limits();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) bench_gemm(shapes[i], false, false);
+    bench_rows();
+    bench_op();
+    bench_step(&(step_case){1, 1, 32, 8, 1, 32, 400});
+    bench_step(&(step_case){1, 1, 32, 16, 4, 32, 400});
+    bench_step(&(step_case){4, 4, 128, 64, 12, 65, 40});
+    bench_step(&(step_case){6, 6, 384, 256, 8, 65, 7});
+    print_table();
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
-    bool all = strcmp(what, "all") == 0;
-    if (strcmp(what, "gemm") == 0)
-        for (int i = 2; i < argc; i++) bench_gemm(argv[i]);
+    if (strcmp(what, "peak") == 0)
+        bench_limits();
+    else if (strcmp(what, "gemm") == 0)
+        bench_gemms(argc - 2, argv + 2);
+    else if (strcmp(what, "rows") == 0)
+        bench_rows();
+    else if (strcmp(what, "op") == 0)
+        bench_op();
+    else if (strcmp(what, "all") == 0)
+        bench_all();
     else if (strcmp(what, "step") == 0) {
         step_case c = parse_step(argc - 2, argv + 2);
         bench_step(&c);
-    } else if (strcmp(what, "op") == 0)
-        bench_op();
-    else if (!all) {
-        fprintf(stderr, "usage: bench gemm MxNxK ... | step [--layers N ...] | op | all\n");
+    } else {
+        fprintf(stderr, "usage: bench peak | gemm [--ta] [--tb] MxNxK ... | rows | step [--layers N ...] | op | all\n");
         return 2;
-    }
-    if (all) {
-        const char *shapes[] = {"768x384x128", "768x128x128", "768x512x128", "128x512x768", "512x512x512", "32x32x32"};
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) bench_gemm(shapes[i]);
-        bench_op();
-        bench_step(&(step_case){4, 4, 128, 64, 12, 65, 40});
-        bench_step(&(step_case){1, 1, 32, 16, 4, 32, 400});
     }
     return 0;
 }

@@ -26,9 +26,11 @@ TEST(every_mutant_is_caught) {
 /* Else a mutant might be caught for what its wrapping does. */
 TEST(a_mutant_without_a_fault_is_sound) {
     const gradient_case *c;
-    mutant m = mutant_of(gr_ops[_i], 0, SOUND);
-    for (int i = 0; (c = case_at(i)); i++)
-        if (c->op == gr_ops[_i]) ck_assert_msg(check_case(ctx, c, &m, NULL).ok, "%s, %s", c->op->name, c->name);
+    for (int place = 0; place < MOST_OPERANDS; place++) {
+        mutant m = mutant_of(gr_ops[_i], place, SOUND);
+        for (int i = 0; (c = case_at(i)); i++)
+            if (c->op == gr_ops[_i]) ck_assert_msg(check_case(ctx, c, &m, NULL).ok, "%s, %s", c->op->name, c->name);
+    }
 }
 
 /* -- What gr_gradcheck says --------------------------------------------------------------------------------------- */

@@ -78,7 +78,7 @@ TEST(uniform_is_in_0_1_with_the_moments_of_the_uniform_distribution) {
     double sum = 0, squares = 0;
     for (int i = 0; i < DRAWS; i++) {
         double u = gr_rng_uniform(&rng);
-        ck_assert(u >= 0 && u < 1 && u * 0x1p53 == floor(u * 0x1p53));
+        DEMAND(u >= 0 && u < 1 && u * 0x1p53 == floor(u * 0x1p53));
         sum += u, squares += u * u;
     }
     ck_assert_double_eq_tol(sum / DRAWS, 0.5, 5 * sqrt(1. / 12 / DRAWS));
@@ -107,7 +107,7 @@ static void expect_equal_thirds(uint64_t n, bool by_size) {
     double count[3] = {0};
     for (int i = 0; i < THROWS; i++) {
         uint64_t x = gr_rng_below(&rng, n);
-        ck_assert(x < n);
+        DEMAND(x < n);
         count[by_size ? x / (n / 3) : x % 3]++;
     }
     for (int r = 0; r < 3; r++) ck_assert_double_eq_tol(count[r] / THROWS, 1. / 3, 5 * sqrt(2. / 9 / THROWS));
@@ -144,7 +144,7 @@ TEST(random_tensors_follow_the_generator) {
 
 TEST(uniform_tensors_never_reach_the_upper_end) {
     gr_tensor *x = gr_uniform(ctx, GR_SHAPE(20000), 0.999999, 1, &rng);
-    for (int i = 0; i < 20000; i++) ck_assert(gr_data(x)[i] < 1 && gr_data(x)[i] >= (gr_real)0.999999);
+    for (int i = 0; i < 20000; i++) DEMAND(gr_data(x)[i] < 1 && gr_data(x)[i] >= (gr_real)0.999999);
 }
 
 /* -- Dropout ------------------------------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ TEST(dropout_keeps_a_share_and_scales_it) {
         const gr_real kept = (gr_real)3 * (gr_real)(1 / (1 - drop[k]));
         int count = 0;
         for (int i = 0; i < N; i++) {
-            ck_assert(gr_data(y)[i] == 0 || gr_data(y)[i] == kept);
+            DEMAND(gr_data(y)[i] == 0 || gr_data(y)[i] == kept);
             count += gr_data(y)[i] != 0;
         }
         ck_assert_double_eq_tol((double)count / N, 1 - drop[k], 5 * sqrt(drop[k] * (1 - drop[k]) / N) + 1e-15);

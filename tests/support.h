@@ -17,6 +17,12 @@ void add_group(Suite *suite, const char *title, const TTest **tests);
 /* The test runs once for each i in [0, count); inside, i is _i. */
 void add_rows(Suite *suite, const char *title, const TTest *test, int count);
 
+/* ck_assert writes to a pipe each time it holds: in a loop over many numbers, this one. */
+#define DEMAND(condition)                                                                           \
+    do {                                                                                            \
+        if (!(condition)) ck_abort_msg("%s does not hold", #condition);                             \
+    } while (0)
+
 extern gr_context *ctx;
 extern gr_rng rng; /* begins anew with every test */
 

@@ -56,7 +56,7 @@ static const struct {
     { "exp",        loop_exp,        WIDE(exp),      INFINITY, { 1.25, 1.00 } },
     { "expm1",      loop_expm1,      WIDE(expm1),    INFINITY, { 1.75, 1.75 } },
     { "log",        loop_log,        WIDE(log),      INFINITY, { 1.00, 1.00 } },
-    { "tanh",       loop_tanh,       WIDE(tanh),     INFINITY, { 2.00, 1.75 } },
+    { "tanh",       loop_tanh,       WIDE(tanh),     INFINITY, { 2.00, 2.00 } },
     { "sigmoid",    loop_sigmoid,    ref_sigmoid,    INFINITY, { 2.00, 1.75 } },
     { "erf",        loop_erf,        WIDE(erf),      INFINITY, { 1.50, 1.50 } },
     { "normal_cdf", loop_normal_cdf, ref_normal_cdf, INFINITY, { 4.25, 4.25 } },

@@ -90,6 +90,7 @@ static void write_script(FILE *script, const head *h, const gr_tokenizer *tokeni
         "set yrange [n - 0.5 : -0.5] # the first query on top\n"
         "set size ratio 1\n"
         "set border lc rgb '#808080'\n"
+        "set tics textcolor rgb '#303030'\n"
         "unset key\n"
         "ink(w) = w > 0.45 ? 0xffffff : 0x404040\n"
         "if (values) {\n"
@@ -114,9 +115,8 @@ static void write_script(FILE *script, const head *h, const gr_tokenizer *tokeni
 }
 
 void lm_write_attention(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
-                        int64_t count) {
+                        int64_t n) {
     gr_context *ctx = gpt->ctx;
-    const int64_t n = count < gpt->config.context ? count : gpt->config.context;
     gr_gpt_training(gpt, false);
     gr_no_grad_begin(ctx);
     gr_gpt_forward(gpt, (gr_tokens){ids, 1, n});

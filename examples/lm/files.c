@@ -7,10 +7,8 @@
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name) {
     const size_t length = strlen(directory);
     const char *slash = length > 0 && directory[length - 1] == '/' ? "" : "/";
-    if (length + strlen(name) + 2 > LM_PATH)
-        gr_fail(ctx, name, "a path of %zu bytes; %d are the most", length + strlen(name) + 1, LM_PATH - 1);
-    else
-        snprintf(out, LM_PATH, "%s%s%s", directory, slash, name);
+    if (snprintf(out, LM_PATH, "%s%s%s", directory, slash, name) >= LM_PATH)
+        gr_fail(ctx, "path", "%.40s...: longer than %d bytes", directory, LM_PATH - 1);
     return out;
 }
 

@@ -15,14 +15,15 @@ static const char *value_name(const lm_option *option) {
     return name[option->kind];
 }
 
+/* "  --context N              64       how far back the model sees: [1, 65536] tokens" */
 static void help_option(const lm_option *option) {
-    char name[64], what[LM_DESCRIPTION];
+    char name[64];
     const bool text = option->kind == LM_TEXT;
     snprintf(name, sizeof name, "--%s%s%s", option->name, text ? " " : value_name(option), text ? option->range : "");
-    printf("  %-*s %-*s  %s", NAME_COLUMN, name, DEFAULT_COLUMN, option->otherwise ? option->otherwise : "(given)",
+    printf("  %-*s %-*s  %s", NAME_COLUMN, name, DEFAULT_COLUMN, option->otherwise ? option->otherwise : "needed",
            option->help);
-    if (option->unit) printf("; in %s", option->unit);
-    if (!text) printf("; %s", lm_describe(option, what));
+    if (!text && option->kind != LM_SWITCH) printf(": %s", option->range);
+    if (option->unit) printf(" %s", option->unit);
     putchar('\n');
 }
 

@@ -55,7 +55,13 @@ int32_t lm_first_id(const gr_tokenizer *tokenizer);
 /* Prints the prompt and then, as they come, so many bytes more. */
 void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes);
 
-/* Ids of a text given as an option, which a message names; malloc'd, NULL after an error. */
-int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const char *option, const char *text, size_t room);
+/* A text to encode, and the option or file that it comes from, for messages. */
+typedef struct lm_text {
+    const char *origin, *bytes;
+    size_t size;
+} lm_text;
+
+/* Its ids, with room for more behind them; malloc'd, NULL after an error. */
+int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room);
 
 #endif

@@ -1,5 +1,6 @@
 #include "lm.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -15,20 +16,27 @@ enum { COMMANDS = sizeof command / sizeof *command };
 
 /* -- How a command ends -------------------------------------------------------------------------------------------- */
 
-int lm_wrong_usage(const lm_settings *set, const char *format, ...) {
-    va_list args;
+/* "lm train: message" as one line, whatever the names in it contain. */
+static void print_error(const lm_settings *set, const char *message) {
     fprintf(stderr, "lm %s: ", set->command->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
+    for (; *message; message++) fputc(iscntrl((unsigned char)*message) ? '?' : *message, stderr);
     fputc('\n', stderr);
+}
+
+int lm_wrong_usage(const lm_settings *set, const char *format, ...) {
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    print_error(set, message);
     return LM_USAGE;
 }
 
 int lm_end(const lm_settings *set, gr_context *ctx) {
     if (fflush(stdout) != 0 || ferror(stdout)) gr_fail(ctx, "standard output", "cannot be written");
     const int status = gr_ok(ctx) ? 0 : LM_FAILED;
-    if (status != 0) fprintf(stderr, "lm %s: %s\n", set->command->name, gr_error_message(ctx));
+    if (status != 0) print_error(set, gr_error_message(ctx));
     gr_context_free(ctx);
     return status;
 }

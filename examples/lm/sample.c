@@ -6,15 +6,15 @@
 
 int32_t lm_first_id(const gr_tokenizer *tokenizer) { return tokenizer->id['\n'] >= 0 ? tokenizer->id['\n'] : 0; }
 
-int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const char *option, const char *text, size_t room) {
-    const size_t size = strlen(text);
+int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room) {
     if (!gr_ok(ctx)) return NULL;
-    int32_t *ids = room <= SIZE_MAX / sizeof *ids - size - 1 ? malloc((size + 1 + room) * sizeof *ids) : NULL;
-    if (!ids) gr_fail(ctx, option, "no memory for %zu bytes of text", room);
-    for (size_t i = 0; ids && i < size; i++) {
-        const uint8_t byte = (uint8_t)text[i];
+    const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
+    int32_t *ids = fits ? malloc((text.size + 1 + room) * sizeof *ids) : NULL;
+    if (!ids) gr_fail(ctx, text.origin, "no memory for %zu bytes of text and %zu more", text.size, room);
+    for (size_t i = 0; ids && i < text.size; i++) {
+        const uint8_t byte = (uint8_t)text.bytes[i];
         ids[i] = tokenizer->id[byte];
-        if (ids[i] < 0) gr_fail(ctx, option, "byte 0x%02X at offset %zu: the model knows no such byte", byte, i);
+        if (ids[i] < 0) gr_fail(ctx, text.origin, "byte 0x%02X at offset %zu: the model knows no such byte", byte, i);
     }
     if (gr_ok(ctx)) return ids;
     free(ids);
@@ -33,8 +33,9 @@ enum { SAMPLE_STREAM = GR_STREAM_USER };
 void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes) {
     const gr_sampling how = {set->temperature, set->top_k, set->top_p};
     gr_rng rng = gr_rng_stream(gr_rng_seed((uint64_t)set->seed), SAMPLE_STREAM);
-    int64_t count = (int64_t)strlen(set->prompt);
-    int32_t *ids = lm_encode(gpt->ctx, tokenizer, "--prompt", set->prompt, (size_t)bytes);
+    const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt)};
+    int64_t count = (int64_t)prompt.size;
+    int32_t *ids = lm_encode(gpt->ctx, tokenizer, prompt, (size_t)bytes);
     if (!ids) return;
     if (count == 0) ids[count++] = lm_first_id(tokenizer);
     fputs(set->prompt, stdout);

@@ -50,28 +50,30 @@ static void check_corpus(const trainer *t) {
                 validation, window, t->set->context);
 }
 
-/* The text of --attend, or the first bytes to validate with. */
-static void choose_picture(trainer *t) {
+/* Text that has to be in the vocabulary: of the prompt, and of the picture, by default the first bytes to validate
+ * with. */
+static void check_texts(trainer *t) {
+    const lm_settings *set = t->set;
     const gr_tokenizer *tokenizer = gr_corpus_tokenizer(t->corpus);
-    char text[PICTURE_BYTES + 1] = "";
+    const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt)};
+    lm_text picture = {"--attend", set->attend, strlen(set->attend)};
     if (!gr_ok(t->ctx)) return;
-    t->picture_count = (int64_t)strlen(t->set->attend);
-    if (t->picture_count > 0) {
-        t->picture = lm_encode(t->ctx, tokenizer, "--attend", t->set->attend, 0);
-        return;
+    free(lm_encode(t->ctx, tokenizer, prompt, 0));
+    if (picture.size == 0) {
+        const size_t have = gr_corpus_size(t->corpus, GR_VALIDATION);
+        picture.bytes = (const char *)gr_corpus_bytes(t->corpus, GR_VALIDATION);
+        picture.size = have < PICTURE_BYTES ? have : PICTURE_BYTES;
     }
-    t->picture_count = t->set->context < PICTURE_BYTES ? t->set->context : PICTURE_BYTES;
-    t->picture = lm_encode(t->ctx, tokenizer, t->set->data, text, PICTURE_BYTES);
-    const uint8_t *bytes = gr_corpus_bytes(t->corpus, GR_VALIDATION);
-    for (int64_t i = 0; t->picture && i < t->picture_count; i++) t->picture[i] = tokenizer->id[bytes[i]];
+    t->picture = lm_encode(t->ctx, tokenizer, picture, 0);
+    t->picture_count = (int64_t)picture.size;
+    if (t->picture_count > set->context) t->picture_count = set->context;
 }
 
 static bool prepare(trainer *t) {
     const lm_settings *set = t->set;
     t->corpus = gr_corpus_open(t->ctx, set->data, (gr_vocab_kind)set->tokenizer);
     check_corpus(t);
-    choose_picture(t);
-    free(lm_encode(t->ctx, gr_corpus_tokenizer(t->corpus), "--prompt", set->prompt, 0));
+    check_texts(t);
     t->gpt = gr_gpt_new(t->ctx, (gr_gpt_config){.vocab = gr_corpus_vocab(t->corpus),
                                                 .context = set->context,
                                                 .layers = set->layers,
@@ -182,7 +184,9 @@ static void report(trainer *t, double validation) {
     lm_continue(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->set->bytes);
     lm_write_loss_script(t->set, t->ctx, bigram);
     lm_write_attention(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->picture, t->picture_count);
-    if (gr_ok(t->ctx) && lm_draw(t->set, "loss")) lm_draw(t->set, "attention");
+    if (!gr_ok(t->ctx)) return;
+    if (lm_draw(t->set, "loss")) lm_draw(t->set, "attention");
+    if (!t->set->quiet) fprintf(stderr, "\nall is in %s; lm sample --model %s writes more\n", t->set->out, t->set->out);
 }
 
 int lm_train(const lm_settings *set) {

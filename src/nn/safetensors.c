@@ -35,7 +35,7 @@ static bool accept(scanner *s, char c) {
 }
 
 static bool expect(scanner *s, char c) {
-    const char expected[] = {'"', c, '"', '\0'};
+    const char expected[] = {'\'', c, '\'', '\0'};
     return accept(s, c) || fail_at(s, expected);
 }
 
@@ -48,7 +48,7 @@ static bool scan_string(scanner *s, const char **out) {
     *out = to;
     while (s->at < s->end && *s->at != '"') {
         char c = *s->at++;
-        if ((unsigned char)c < ' ') return fail_at(s, "no control character in a string");
+        if ((unsigned char)c < ' ') return fail_at(s, "a string without control characters");
         if (c == '\\') {
             const char *which = s->at < s->end && *s->at ? strchr(escape, *s->at) : NULL;
             if (!which) return fail_at(s, "one of \"\\/bfnrt after a backslash");
@@ -186,10 +186,13 @@ static bool check_layout(gr_safetensors *in, uint64_t size) {
         else if (t->begin != at)
             gr_fail(in->ctx, in->path, "%.80s: begins at byte %llu, the tensor before it ends at %llu", t->name,
                     (unsigned long long)t->begin, (unsigned long long)at);
+        else if (t->end > size)
+            gr_fail(in->ctx, in->path, "%.80s: cut off; it ends at byte %llu of the values, the file has %llu", t->name,
+                    (unsigned long long)t->end, (unsigned long long)size);
         at = t->end;
     }
     if (at != size)
-        gr_fail(in->ctx, in->path, "%llu bytes of values, the header says %llu", (unsigned long long)size,
+        gr_fail(in->ctx, in->path, "%llu bytes of values, by the header %llu", (unsigned long long)size,
                 (unsigned long long)at);
     return gr_ok(in->ctx);
 }

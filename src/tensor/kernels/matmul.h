@@ -68,7 +68,7 @@ static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0,
     const size_t most = GR_GEMM_BLOCK_K / 2;
     for (size_t i = 0; i < g->m; i += TILE_M) {
         size_t height = g->m - i < TILE_M ? g->m - i : TILE_M;
-        for (size_t half = 0; half < depth; half += most) {
+        for (size_t half = 0; half < depth || half == 0; half += most) { /* depth 0: one round, which sets C to 0 */
             size_t deep = depth - half < most ? depth - half : most;
             pack_a(deep, height, g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)(k0 + half) * g->a_col, g->a_row, g->a_col,
                    panel);

@@ -1,0 +1,135 @@
+/* The matrix product of every instruction set against the three loops of the reference, with == on the bits. */
+#include "kernels.h"
+
+enum { ELEMENTS = 1 << 20, EXTRA = 3 }; /* columns beyond those of C, which must stay as they are */
+static gr_real a[ELEMENTS], b[ELEMENTS], c_before[ELEMENTS], c_fast[ELEMENTS], c_plain[ELEMENTS];
+static gr_real scratch[GR_GEMM_SCRATCH];
+
+/* How the elements of an operand of r rows and c columns lie. */
+typedef enum layout { BY_ROWS, BY_COLUMNS, SPREAD, REPEATED_ROW, REPEATED_COLUMN, LAYOUTS } layout;
+
+static void find_strides(layout of, size_t rows, size_t columns, ptrdiff_t *row, ptrdiff_t *col) {
+    const ptrdiff_t r = (ptrdiff_t)rows, c = (ptrdiff_t)columns;
+    const ptrdiff_t strides[LAYOUTS][2] = {{c, 1}, {1, r}, {2 * c + 5, 2}, {0, 1}, {1, 0}};
+    *row = strides[of][0], *col = strides[of][1];
+}
+
+static gr_gemm product_of(size_t m, size_t n, size_t k, layout of_a, layout of_b, bool accumulate) {
+    gr_gemm g = {.m = m, .n = n, .k = k, .a = a, .b = b, .c_row = (ptrdiff_t)n + EXTRA, .accumulate = accumulate};
+    find_strides(of_a, m, k, &g.a_row, &g.a_col);
+    find_strides(of_b, k, n, &g.b_row, &g.b_col);
+    g.scratch = scratch;
+    return g;
+}
+
+static void compare(const gr_kernels *k, gr_gemm g) {
+    size_t used = g.m * (size_t)g.c_row;
+    char what[128];
+    snprintf(what, sizeof what, "matmul (%zu, %zu) (%zu, %zu), strides %d %d and %d %d%s", g.m, g.k, g.k, g.n,
+             (int)g.a_row, (int)g.a_col, (int)g.b_row, (int)g.b_col, g.accumulate ? ", accumulated" : "");
+    memcpy(c_fast, c_before, used * sizeof *c_fast);
+    memcpy(c_plain, c_before, used * sizeof *c_plain);
+    g.c = c_fast, k->matmul(&g);
+    g.c = c_plain, gr_kernels_select("reference")->matmul(&g);
+    expect_same(k, what, used, c_fast, c_plain);
+    g.c = c_fast, memcpy(c_fast, c_before, used * sizeof *c_fast), k->matmul_hiding(&g);
+    g.c = c_plain, memcpy(c_plain, c_before, used * sizeof *c_plain), gr_kernels_select("reference")->matmul_hiding(&g);
+    expect_same(k, what, used, c_fast, c_plain);
+}
+
+static void draw_operands(kind of) {
+    draw_numbers(ELEMENTS / 8, a, of), draw_numbers(ELEMENTS / 8, b, of), draw_numbers(ELEMENTS / 8, c_before, of);
+    memcpy(a + ELEMENTS / 8, a, sizeof a / 8), memcpy(b + ELEMENTS / 8, b, sizeof b / 8);
+}
+
+/* 0 and 1; a tile of each instruction set and precision (4, 6, 8, 12, 16, 32) and its neighbours; primes. */
+TEST(every_size_around_a_tile_gives_the_bits_of_the_reference) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t m[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 23, 25}, n[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 37};
+    const size_t depth[] = {0, 1, 2, 7, 29};
+    draw_operands(TAME);
+    for (size_t x = 0; k && x < sizeof m / sizeof m[0]; x++)
+        for (size_t y = 0; y < sizeof n / sizeof n[0]; y++)
+            for (size_t z = 0; z < sizeof depth / sizeof depth[0]; z++)
+                for (int accumulate = 0; accumulate < 2; accumulate++)
+                    compare(k, product_of(m[x], n[y], depth[z], BY_ROWS, BY_ROWS, accumulate));
+}
+
+TEST(every_number_of_blocks_gives_the_bits_of_the_reference) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t size[][3] = {{13, 37, 127}, {13, 37, 128}, {13, 37, 129}, {13, 37, 255}, {12, 32, 256}, {13, 37, 257},
+                              {7, 33, 384},  {7, 33, 385},  {7, 17, 512},  {5, 9, 1000},  {6, 256, 40},  {13, 257, 41},
+                              {1, 600, 300}, {67, 300, 300}, {300, 1, 300}, {131, 129, 127}};
+    draw_operands(TAME);
+    for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
+        for (int accumulate = 0; accumulate < 2; accumulate++)
+            compare(k, product_of(size[s][0], size[s][1], size[s][2], BY_ROWS, BY_ROWS, accumulate));
+}
+
+TEST(operands_may_have_any_strides) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t size[][3] = {{1, 1, 1}, {7, 17, 9}, {12, 32, 16}, {13, 37, 131}, {29, 270, 260}};
+    draw_operands(TAME);
+    for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
+        for (int of_a = 0; of_a < LAYOUTS; of_a++)
+            for (int of_b = 0; of_b < LAYOUTS; of_b++)
+                compare(k, product_of(size[s][0], size[s][1], size[s][2], (layout)of_a, (layout)of_b, of_a % 2));
+}
+
+TEST(numbers_of_every_kind_give_the_bits_of_the_reference) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t size[][3] = {{7, 17, 3}, {13, 37, 9}, {31, 33, 1}, {12, 32, 2}, {29, 60, 260}};
+    for (int of = SPECIAL; k && of < (is_exact(k) ? KINDS : WILD); of++) {
+        draw_operands((kind)of);
+        for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
+            for (int accumulate = 0; accumulate < 2; accumulate++)
+                compare(k, product_of(size[s][0], size[s][1], size[s][2], BY_ROWS, BY_COLUMNS, accumulate));
+    }
+}
+
+/* The header's words: begun at 0 or at C's value, over k = 0, 1, ... in order, each step rounded once. */
+TEST(an_element_is_one_chain_of_fused_multiply_adds) {
+    enum { M = 9, N = 21, K = 300 };
+    draw_operands(TAME);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        gr_gemm g = product_of(M, N, K, BY_ROWS, BY_ROWS, accumulate);
+        memcpy(c_plain, c_before, sizeof c_plain);
+        g.c = c_plain, gr_kernels_select("reference")->matmul(&g);
+        for (size_t i = 0; i < M; i++)
+            for (size_t j = 0; j < N; j++) {
+                gr_real sum = accumulate ? c_before[i * (N + EXTRA) + j] : 0;
+                for (size_t p = 0; p < K; p++) {
+                    if (sizeof sum == sizeof(float))
+                        sum = (gr_real)fmaf((float)a[i * K + p], (float)b[p * N + j], (float)sum);
+                    else
+                        sum = (gr_real)fma((double)a[i * K + p], (double)b[p * N + j], (double)sum);
+                }
+                DEMAND(sum == c_plain[i * (N + EXTRA) + j]);
+            }
+    }
+}
+
+TEST(a_hidden_factor_is_not_read) {
+    const char *const name[] = {"reference", "baseline", "avx2", "avx512", "neon"};
+    const gr_kernels *k = gr_kernels_select(name[_i]);
+    const gr_real left[] = {1, 0, 2, -0.0}, right[] = {3, NAN, 5, INFINITY};
+    gr_real out = 7;
+    gr_gemm g = {.m = 1, .n = 1, .k = 4, .a = left, .a_row = 4, .a_col = 1, .b = right, .b_row = 1, .b_col = 1,
+                 .c = &out, .c_row = 1, .scratch = scratch};
+    if (!k) return;
+    k->matmul_hiding(&g);
+    ck_assert_double_eq((double)out, 13);
+    k->matmul(&g);
+    ck_assert(out != out);
+}
+
+Suite *matmul_suite(void) {
+    Suite *suite = suite_create("matmul");
+    add_rows(suite, "tiles", every_size_around_a_tile_gives_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "blocks", every_number_of_blocks_gives_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "strides", operands_may_have_any_strides, ISAS);
+    add_rows(suite, "numbers", numbers_of_every_kind_give_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "hiding", a_hidden_factor_is_not_read, ISAS + 1);
+    GROUP(suite, "definition", an_element_is_one_chain_of_fused_multiply_adds);
+    return suite;
+}
