@@ -16,7 +16,8 @@ OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /de
 BITS   = -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math
 FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(BITS) -Isrc -MMD -MP $(OPENMP) $(CFLAGS)
 LINK  := $(CFLAGS) $(OPENMP) -lm
-CHECK  = $(shell pkg-config --libs check 2>/dev/null || echo -lcheck)
+CHECK  = $(shell pkg-config --libs check 2>/dev/null || { echo 'int main(void){return 0;}' | \
+           $(CC) -x c - -o /dev/null -lcheck -lsubunit 2>/dev/null && echo -lcheck -lsubunit -lrt -lpthread -lm; } || echo -lcheck -lpthread)
 
 # The fast kernels are compiled once per instruction set of the target, each time with its flags.
 TARGET := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))

@@ -16,8 +16,8 @@ enum { ISAS = sizeof isa_names / sizeof isa_names[0] };
 /* Without fused multiply-add, results differ by rounding. */
 static inline bool is_exact(const gr_kernels *k) { return strcmp(k->name, "baseline") != 0; }
 
-/* TAME numbers stay in [-3, 3]; SPECIAL adds NaN, infinities and zeros of both signs; WILD adds denormals and numbers of
- * every size up to the largest. */
+/* TAME numbers stay in [-3, 3]; SPECIAL adds NaN, infinities and zeros of both signs; WILD adds denormals and numbers
+ * of every size up to the largest. */
 typedef enum kind { TAME, SPECIAL, WILD, KINDS } kind;
 
 static inline gr_real draw_number(kind of) {
@@ -25,8 +25,7 @@ static inline gr_real draw_number(kind of) {
     const gr_real odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1, -1, DBL_MAX, -DBL_MAX, DBL_MIN, -DBL_MIN / 8, 5e-324};
     enum { EXPONENTS = 2000 };
 #else
-    const gr_real odd[] = {NAN,     INFINITY, -INFINITY, 0,           -0.0f, 1, -1, FLT_MAX,
-                           -FLT_MAX, FLT_MIN,  -FLT_MIN / 8, 1e-45f};
+    const gr_real odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0f, 1, -1, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN / 8, 1e-45f};
     enum { EXPONENTS = 250 };
 #endif
     enum { ODD = sizeof odd / sizeof odd[0], WITHOUT_SIZES = 7 };

@@ -4,22 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUITES(X) \
-    X(tensor)     \
-    X(views)      \
-    X(random)     \
-    X(errors)     \
-    X(refusals)   \
-    X(kernels)    \
-    X(sums)       \
-    X(matmul)     \
-    X(threads)    \
-    X(ops)        \
-    X(products)   \
-    X(rows)       \
-    X(conventions) \
-    X(autograd)   \
-    X(print)
+/* A new suite is a file tests/suite_NAME.c with a function NAME_suite, and a name here. */
+/* clang-format off */
+#define SUITES(X)                                                            \
+    X(tensor) X(views) X(random) X(print)                                    \
+    X(kernels) X(sums) X(matmul) X(threads)                                  \
+    X(ops) X(products) X(rows) X(conventions)                                \
+    X(autograd) X(gradients) X(errors) X(refusals)
+/* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);
 SUITES(DECLARE)

@@ -78,7 +78,7 @@ TEST(the_seed_may_have_any_strides) {
 
 TEST(parameters_are_listed_in_the_order_of_their_making) {
     enum { MANY = 200 };
-    char name[8];
+    char name[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "w%d", i);
         gr_parameter(gr_full(ctx, GR_SHAPE(2), i), name);

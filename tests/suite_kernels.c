@@ -93,8 +93,9 @@ static void run_rows(const gr_kernels *k, size_t n, outcome *o) {
     k->normalize_dx(n, row[9], dy, x, 0, GR_R(1.7), NULL, false);
     k->normalize_dw(n, row[10], dy, x, GR_R(0.3), GR_R(1.7));
     memcpy(row[12], square, sizeof square);
-    k->adam(n, row[11], dy, row[13], row[12],
-            &(gr_adam_step){.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .rate = 0.1, .root = 1.5, .keep = 0.9, .pull = 0.2});
+    k->adam(
+        n, row[11], dy, row[13], row[12],
+        &(gr_adam_step){.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .rate = 0.1, .root = 1.5, .keep = 0.9, .pull = 0.2});
 }
 
 static void run_sgd(const gr_kernels *k, size_t n, outcome *o) {
@@ -174,8 +175,8 @@ static void expect_far(const gr_kernels *k, const struct far *f, gr_real at) {
     double wanted = f->value((double)at), wanted_slope = f->slope((double)at);
     /* below this, floats lose digits and then vanish; near 1, 1 - y knows only what y left over */
     const double floor_of_value = 1e-36, floor_of_slope = f->slope_of_output ? TOLERANCE : 1e-36;
-    ck_assert_msg(fabs(value - wanted) <= 10 * TOLERANCE * fabs(wanted) + floor_of_value, "%s, %s(%g) = %.17g, not %.17g",
-                  k->name, f->name, (double)at, value, wanted);
+    ck_assert_msg(fabs(value - wanted) <= 10 * TOLERANCE * fabs(wanted) + floor_of_value,
+                  "%s, %s(%g) = %.17g, not %.17g", k->name, f->name, (double)at, value, wanted);
     ck_assert_msg(fabs(slope - wanted_slope) <= 10 * TOLERANCE * fabs(wanted_slope) + floor_of_slope,
                   "%s, slope of %s at %g is %.17g, not %.17g", k->name, f->name, (double)at, slope, wanted_slope);
 }

@@ -45,7 +45,8 @@ static void draw_operands(kind of) {
 /* 0 and 1; a tile of each instruction set and precision (4, 6, 8, 12, 16, 32) and its neighbours; primes. */
 TEST(every_size_around_a_tile_gives_the_bits_of_the_reference) {
     const gr_kernels *k = gr_kernels_select(isa_names[_i]);
-    const size_t m[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 23, 25}, n[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 37};
+    const size_t m[] = {0, 1, 2, 5, 6, 7, 11, 12, 13, 23, 25},
+                 n[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 37};
     const size_t depth[] = {0, 1, 2, 7, 29};
     draw_operands(TAME);
     for (size_t x = 0; k && x < sizeof m / sizeof m[0]; x++)
@@ -57,8 +58,9 @@ TEST(every_size_around_a_tile_gives_the_bits_of_the_reference) {
 
 TEST(every_number_of_blocks_gives_the_bits_of_the_reference) {
     const gr_kernels *k = gr_kernels_select(isa_names[_i]);
-    const size_t size[][3] = {{13, 37, 127}, {13, 37, 128}, {13, 37, 129}, {13, 37, 255}, {12, 32, 256}, {13, 37, 257},
-                              {7, 33, 384},  {7, 33, 385},  {7, 17, 512},  {5, 9, 1000},  {6, 256, 40},  {13, 257, 41},
+    const size_t size[][3] = {{13, 37, 127}, {13, 37, 128},  {13, 37, 129}, {13, 37, 255},
+                              {12, 32, 256}, {13, 37, 257},  {7, 33, 384},  {7, 33, 385},
+                              {7, 17, 512},  {5, 9, 1000},   {6, 256, 40},  {13, 257, 41},
                               {1, 600, 300}, {67, 300, 300}, {300, 1, 300}, {131, 129, 127}};
     draw_operands(TAME);
     for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
@@ -114,8 +116,18 @@ TEST(a_hidden_factor_is_not_read) {
     const gr_kernels *k = gr_kernels_select(name[_i]);
     const gr_real left[] = {1, 0, 2, -0.0}, right[] = {3, NAN, 5, INFINITY};
     gr_real out = 7;
-    gr_gemm g = {.m = 1, .n = 1, .k = 4, .a = left, .a_row = 4, .a_col = 1, .b = right, .b_row = 1, .b_col = 1,
-                 .c = &out, .c_row = 1, .scratch = scratch};
+    gr_gemm g = {.m = 1,
+                 .n = 1,
+                 .k = 4,
+                 .a = left,
+                 .a_row = 4,
+                 .a_col = 1,
+                 .b = right,
+                 .b_row = 1,
+                 .b_col = 1,
+                 .c = &out,
+                 .c_row = 1,
+                 .scratch = scratch};
     if (!k) return;
     k->matmul_hiding(&g);
     ck_assert_double_eq((double)out, 13);

@@ -80,8 +80,12 @@ static const struct {
     const char *name;
     gr_tensor *(*op)(gr_tensor *, gr_tensor *);
     double (*formula)(double, double);
-} binary[] = {{"add", gr_add, ref_add},          {"sub", gr_sub, ref_sub},          {"mul", gr_mul, ref_mul},
-              {"div", gr_div, ref_div},          {"minimum", gr_minimum, fmin},     {"maximum", gr_maximum, fmax},
+} binary[] = {{"add", gr_add, ref_add},
+              {"sub", gr_sub, ref_sub},
+              {"mul", gr_mul, ref_mul},
+              {"div", gr_div, ref_div},
+              {"minimum", gr_minimum, fmin},
+              {"maximum", gr_maximum, fmax},
               {"mask_scores", gr_mask_scores, ref_mask}};
 enum { BINARY = sizeof binary / sizeof binary[0] };
 
@@ -187,9 +191,9 @@ static const struct {
                   {"norm", gr_norm, ref_norm}};
 enum { REDUCTIONS = sizeof reductions / sizeof reductions[0] };
 
-static const gr_axes axes[] = {{-1, false, {0}},     {1, false, {0}},     {1, false, {1}},      {1, false, {-1}},
-                               {2, false, {0, -1}},  {2, false, {1, 2}},  {2, false, {2, 0}},   {3, false, {0, 1, 2}},
-                               {1, true, {1}},       {2, true, {-1, 0}},  {1, true, {-3}},      {0, false, {0}}};
+static const gr_axes axes[] = {{-1, false, {0}},    {1, false, {0}},    {1, false, {1}},    {1, false, {-1}},
+                               {2, false, {0, -1}}, {2, false, {1, 2}}, {2, false, {2, 0}}, {3, false, {0, 1, 2}},
+                               {1, true, {1}},      {2, true, {-1, 0}}, {1, true, {-3}},    {0, false, {0}}};
 enum { AXES = sizeof axes / sizeof axes[0] };
 
 static bool is_reduced(gr_axes set, int axis, int ndim) {

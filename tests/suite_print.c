@@ -12,7 +12,8 @@ static void expect_print(int line, gr_tensor *x, const char *wanted) {
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    ck_assert_msg(contains(text, wanted) && contains(wanted, text), "line %d: printed\n%s\nnot\n%s", line, text, wanted);
+    ck_assert_msg(contains(text, wanted) && contains(wanted, text), "line %d: printed\n%s\nnot\n%s", line, text,
+                  wanted);
 }
 #define EXPECT_PRINT(x, wanted) expect_print(__LINE__, x, wanted)
 
@@ -31,7 +32,8 @@ TEST(numbers_are_aligned_to_the_longest) {
 }
 
 TEST(four_digits_are_shown) {
-    EXPECT_PRINT(tensor(GR_SHAPE(4), NUMBERS(3.14159265, 123456, 1e-7, 0.5)), "(4,)\n[    3.142 1.235e+05     1e-07       0.5]\n");
+    EXPECT_PRINT(tensor(GR_SHAPE(4), NUMBERS(3.14159265, 123456, 1e-7, 0.5)),
+                 "(4,)\n[    3.142 1.235e+05     1e-07       0.5]\n");
 }
 
 TEST(numbers_that_are_none_are_named) {
@@ -62,15 +64,15 @@ TEST(a_thousand_elements_are_shown_and_more_are_not) {
     EXPECT_PRINT(gr_slice(counting(GR_SHAPE(2500)), 0, 0, GR_END, 2), "(1250,)\n[   0    2    4 ... 2494 2496 2498]\n");
     char text[8192];
     size_t at = (size_t)snprintf(text, sizeof text, "(1000,)\n[");
-    for (int i = 0; i < 1000; i++) at += (size_t)snprintf(text + at, sizeof text - at, "%3d%s", i, i < 999 ? " " : "]\n");
+    for (int i = 0; i < 1000; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%3d%s", i, i < 999 ? " " : "]\n");
     EXPECT_PRINT(counting(GR_SHAPE(1000)), text);
 }
 
 TEST(long_axes_are_shortened_and_short_ones_are_not) {
     EXPECT_PRINT(counting(GR_SHAPE(2, 600)),
                  "(2, 600)\n[[   0    1    2 ...  597  598  599]\n [ 600  601  602 ... 1197 1198 1199]]\n");
-    EXPECT_PRINT(gr_zeros(ctx, GR_SHAPE(600, 2)),
-                 "(600, 2)\n[[0 0]\n [0 0]\n [0 0]\n ...\n [0 0]\n [0 0]\n [0 0]]\n");
+    EXPECT_PRINT(gr_zeros(ctx, GR_SHAPE(600, 2)), "(600, 2)\n[[0 0]\n [0 0]\n [0 0]\n ...\n [0 0]\n [0 0]\n [0 0]]\n");
     EXPECT_PRINT(gr_zeros(ctx, GR_SHAPE(1100, 1, 1)),
                  "(1100, 1, 1)\n[[[0]]\n\n [[0]]\n\n [[0]]\n\n ...\n\n [[0]]\n\n [[0]]\n\n [[0]]]\n");
 }
@@ -95,7 +97,6 @@ Suite *print_suite(void) {
           four_digits_are_shown, numbers_that_are_none_are_named, a_matrix_has_a_line_per_row,
           matrices_are_separated_by_an_empty_line, a_4_dimensional_tensor_has_two_empty_lines,
           a_tensor_without_elements_is_a_pair_of_brackets, a_thousand_elements_are_shown_and_more_are_not,
-          long_axes_are_shortened_and_short_ones_are_not, an_inert_tensor_shows_its_error,
-          printing_keeps_the_error);
+          long_axes_are_shortened_and_short_ones_are_not, an_inert_tensor_shows_its_error, printing_keeps_the_error);
     return suite;
 }

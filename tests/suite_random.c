@@ -207,8 +207,7 @@ Suite *random_suite(void) {
           below_reaches_every_number_and_its_edges, random_tensors_follow_the_generator,
           uniform_tensors_never_reach_the_upper_end);
     GROUP(suite, "dropout", dropout_keeps_a_share_and_scales_it,
-          the_gradient_of_dropout_is_dropped_where_the_number_was,
-          dropout_depends_on_the_generator_and_the_place_alone, what_dropout_drops_is_not_read,
-          dropout_refuses_a_share_outside_0_1);
+          the_gradient_of_dropout_is_dropped_where_the_number_was, dropout_depends_on_the_generator_and_the_place_alone,
+          what_dropout_drops_is_not_read, dropout_refuses_a_share_outside_0_1);
     return suite;
 }

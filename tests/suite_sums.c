@@ -29,7 +29,7 @@ static gr_real tree_sum(size_t n, const gr_real *terms) {
     return first + tree_sum(n - left, terms + left);
 }
 
-static const size_t sizes[] = {0,   1,   2,   15,  16,  17,   31,   255,  256,  257,   511,  512,
+static const size_t sizes[] = {0,   1,   2,   15,  16,   17,   31,   255,  256,   257,   511, 512,
                                513, 768, 769, 800, 1000, 1793, 4096, 5000, 16384, 33333, MOST};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 

@@ -64,8 +64,8 @@ TEST(data_is_walked_with_the_strides) {
 
 TEST(to_array_writes_strided_elements_in_row_major_order) {
     gr_real out[6];
-    gr_tensor *x = gr_transpose(counting(GR_SHAPE(3, 4)), 0, 1);                         /* (4, 3) */
-    ck_assert(gr_to_array(gr_slice(x, 0, 1, GR_END, 2), out));                            /* (2, 3) */
+    gr_tensor *x = gr_transpose(counting(GR_SHAPE(3, 4)), 0, 1); /* (4, 3) */
+    ck_assert(gr_to_array(gr_slice(x, 0, 1, GR_END, 2), out));   /* (2, 3) */
     const gr_real wanted[] = {1, 5, 9, 3, 7, 11};
     ck_assert_mem_eq(out, wanted, sizeof wanted);
     ck_assert(gr_to_array(gr_expand(tensor(GR_SHAPE(3), NUMBERS(1, 2, 3)), GR_SHAPE(2, 3)), out));
@@ -155,7 +155,8 @@ TEST(mean_max_and_variance_of_nothing_are_errors) {
 TEST(a_product_over_an_inner_size_of_0_is_0) {
     gr_full(ctx, GR_SHAPE(1000), 7); /* what memory held before must not show */
     gr_context_reset(ctx);
-    gr_tensor *a = gr_requires_grad(gr_zeros(ctx, GR_SHAPE(2, 0))), *b = gr_requires_grad(gr_zeros(ctx, GR_SHAPE(0, 3)));
+    gr_tensor *a = gr_requires_grad(gr_zeros(ctx, GR_SHAPE(2, 0))),
+              *b = gr_requires_grad(gr_zeros(ctx, GR_SHAPE(0, 3)));
     gr_tensor *c = gr_matmul(a, b);
     EXPECT(c, 0, 0, 0, 0, 0, 0);
     ck_assert(gr_backward_from(c, gr_full(ctx, GR_SHAPE(2, 3), 1)));
@@ -286,16 +287,17 @@ TEST(two_contexts_in_two_threads_give_what_they_give_one_after_another) {
 Suite *tensor_suite(void) {
     Suite *suite = suite_create("tensor");
     GROUP(suite, "making and reading", a_shape_gives_row_major_strides, an_axis_that_is_not_there_has_size_0,
-          creation_sets_every_element, from_copies_its_values, a_tensor_may_have_6_axes, data_is_walked_with_the_strides,
-          to_array_writes_strided_elements_in_row_major_order, to_array_refuses_an_inert_tensor,
-          item_reads_one_element_of_any_shape, item_of_many_elements_is_an_error,
+          creation_sets_every_element, from_copies_its_values, a_tensor_may_have_6_axes,
+          data_is_walked_with_the_strides, to_array_writes_strided_elements_in_row_major_order,
+          to_array_refuses_an_inert_tensor, item_reads_one_element_of_any_shape, item_of_many_elements_is_an_error,
           a_name_is_copied_and_seen_through_views, questions_about_nothing_have_harmless_answers);
     GROUP(suite, "no elements", a_tensor_without_elements_is_legal, the_sum_of_nothing_is_0,
           mean_max_and_variance_of_nothing_are_errors, a_product_over_an_inner_size_of_0_is_0);
     GROUP(suite, "lifetimes", parameters_and_kept_tensors_survive_a_reset, a_kept_tensor_is_a_copy,
           from_the_second_step_on_no_memory_is_taken);
     GROUP(suite, "sizes", more_than_the_memory_of_the_machine_is_an_error,
-          a_number_of_elements_that_does_not_fit_is_an_error, a_negative_size_is_an_error, more_than_6_axes_are_an_error);
+          a_number_of_elements_that_does_not_fit_is_an_error, a_negative_size_is_an_error,
+          more_than_6_axes_are_an_error);
     GROUP(suite, "threads", two_contexts_in_two_threads_give_what_they_give_one_after_another);
     return suite;
 }

@@ -111,6 +111,20 @@ TEST(reshape_of_a_contiguous_tensor_shares_memory) {
     EXPECT(gr_reshape(gr_select(x, 0, 1), GR_SHAPE(2, 3)), 6, 7, 8, 9, 10, 11);
 }
 
+TEST(reshape_copies_nothing_that_strides_can_show) {
+    gr_tensor *x = counting(GR_SHAPE(4, 6)), *columns = gr_slice(x, 1, 0, GR_END, 2);          /* (4, 3) */
+    gr_tensor *y = gr_reshape(columns, GR_SHAPE(2, 2, 1, 3)), *turned = gr_transpose(x, 0, 1); /* (6, 4) */
+    ck_assert(share(x, y) && same_tensors(gr_reshape(y, GR_SHAPE(4, 3)), columns));
+    EXPECT(gr_select(y, 1, 0), 0, 2, 4, 12, 14, 16);
+    ck_assert(share(x, gr_select(x, 1, 3)) && share(x, gr_reshape(columns, GR_SHAPE(12))));
+    EXPECT(gr_reshape(columns, GR_SHAPE(12)), 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22);
+    ck_assert(share(x, gr_reshape(turned, GR_SHAPE(2, 3, 4))) && !share(x, gr_reshape(turned, GR_SHAPE(3, 8))));
+    EXPECT(gr_select(gr_reshape(turned, GR_SHAPE(2, 3, 4)), 2, 1), 6, 7, 8, 9, 10, 11);
+    EXPECT(gr_select(gr_reshape(turned, GR_SHAPE(3, 8)), 0, 1), 2, 8, 14, 20, 3, 9, 15, 21);
+    gr_tensor *repeated = gr_reshape(gr_expand(counting(GR_SHAPE(2, 1)), GR_SHAPE(3, 2, 4)), GR_SHAPE(3, 8));
+    EXPECT(gr_select(repeated, 0, 2), 0, 0, 0, 0, 1, 1, 1, 1);
+}
+
 TEST(reshape_copies_when_the_strides_force_it) {
     gr_tensor *x = counting(GR_SHAPE(2, 3)), *y = gr_reshape(gr_transpose(x, 0, 1), GR_SHAPE(6));
     EXPECT(y, 0, 3, 1, 4, 2, 5);
@@ -201,7 +215,8 @@ Suite *views_suite(void) {
           a_slice_may_be_empty, a_huge_step_takes_the_first_index_only, select_drops_its_axis,
           an_index_outside_the_axis_is_an_error, split_gives_equal_parts_that_share_memory,
           expand_repeats_without_a_copy, reshape_of_a_contiguous_tensor_shares_memory,
-          reshape_copies_when_the_strides_force_it, reshape_infers_one_size, detach_is_a_view, joining_copies);
+          reshape_copies_nothing_that_strides_can_show, reshape_copies_when_the_strides_force_it,
+          reshape_infers_one_size, detach_is_a_view, joining_copies);
     GROUP(suite, "broadcasting", sizes_of_1_and_missing_axes_are_repeated, the_gradient_of_a_broadcast_is_summed,
           the_gradient_of_what_was_repeated_no_times_is_0, sizes_that_differ_do_not_broadcast,
           an_operand_under_any_strides_gives_the_same_result);

@@ -8,7 +8,10 @@
 gr_context *ctx;
 gr_rng rng;
 
-enum { SECONDS = 60, MOST_ELEMENTS = 1 << 16 }; /* of a test, for slow machines under a sanitizer; of a tensor compared */
+enum {
+    SECONDS = 60,
+    MOST_ELEMENTS = 1 << 16
+}; /* of a test, for slow machines under a sanitizer; of a tensor compared */
 
 static void open_context(void) {
     ctx = gr_context_new();
@@ -35,6 +38,10 @@ void add_group(Suite *suite, const char *title, const TTest **tests) {
 
 void add_rows(Suite *suite, const char *title, const TTest *test, int count) {
     tcase_add_loop_test(new_group(suite, title), test, 0, count);
+}
+
+void add_signal(Suite *suite, const char *title, const TTest *test, int signal) {
+    tcase_add_test_raise_signal(new_group(suite, title), test, signal);
 }
 
 gr_tensor *tensor(gr_shape shape, const double *numbers) {

@@ -17,10 +17,13 @@ void add_group(Suite *suite, const char *title, const TTest **tests);
 /* The test runs once for each i in [0, count); inside, i is _i. */
 void add_rows(Suite *suite, const char *title, const TTest *test, int count);
 
+/* The test must end by the signal. */
+void add_signal(Suite *suite, const char *title, const TTest *test, int signal);
+
 /* ck_assert writes to a pipe each time it holds: in a loop over many numbers, this one. */
-#define DEMAND(condition)                                                                           \
-    do {                                                                                            \
-        if (!(condition)) ck_abort_msg("%s does not hold", #condition);                             \
+#define DEMAND(condition)                                               \
+    do {                                                                \
+        if (!(condition)) ck_abort_msg("%s does not hold", #condition); \
     } while (0)
 
 extern gr_context *ctx;
@@ -47,8 +50,7 @@ gr_tensor *strided(gr_tensor *x);
 /* x has exactly these elements in row-major order (a NaN equals any NaN). */
 #define EXPECT(x, ...) expect_elements(__LINE__, x, 0, COUNT(__VA_ARGS__), NUMBERS(__VA_ARGS__))
 /* The same up to an error of `tolerance` times the number, or times 1 if that is larger. */
-#define EXPECT_NEAR(x, tolerance, ...) \
-    expect_elements(__LINE__, x, tolerance, COUNT(__VA_ARGS__), NUMBERS(__VA_ARGS__))
+#define EXPECT_NEAR(x, tolerance, ...) expect_elements(__LINE__, x, tolerance, COUNT(__VA_ARGS__), NUMBERS(__VA_ARGS__))
 void expect_elements(int line, gr_tensor *x, double tolerance, size_t count, const double *numbers);
 
 #define EXPECT_SHAPE(x, ...) expect_shape(__LINE__, x, __VA_ARGS__)

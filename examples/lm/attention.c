@@ -11,17 +11,18 @@ typedef struct head {
     gr_real *weight; /* (n, n) */
 } head;
 
-/* How much a head looks around: the largest weight that a query gives to a key which is neither itself nor the first,
- * mean over the queries that have such a key. Those two are where a head looks when it looks for nothing. */
+/* How much a head looks around: the largest weight that a query gives to a key which is neither the first nor the
+ * query itself nor the one before it, mean over the queries that have such a key. The first is where a head looks when
+ * it looks for nothing, and the other two it finds by their place alone. */
 static double looks_around(const gr_real *weight, int64_t n) {
     double sum = 0;
-    for (int64_t query = 2; query < n; query++) {
+    for (int64_t query = 3; query < n; query++) {
         double most = 0;
-        for (int64_t key = 1; key < query; key++)
+        for (int64_t key = 1; key < query - 1; key++)
             if ((double)weight[query * n + key] > most) most = (double)weight[query * n + key];
         sum += most;
     }
-    return n > 2 ? sum / (double)(n - 2) : 0;
+    return n > 3 ? sum / (double)(n - 3) : 0;
 }
 
 /* Of all heads of all layers the one that looks around most; weight NULL after an error. */

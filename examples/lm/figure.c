@@ -39,7 +39,7 @@ void lm_write_loss_script(const lm_settings *set, gr_context *ctx, double bigram
         "0,0.7 "
         "\\\n"
         "    textcolor rgb '#505050'\n"
-        "keep = exp(-60.0 / STATS_records) # a running mean over a sixtieth of the training\n"
+        "keep = exp(-100.0 / STATS_records) # a running mean over a hundredth of the training\n"
         "sum = weight = 0\n"
         "smooth(x) = (sum = keep * sum + x, weight = keep * weight + 1, sum / weight)\n"
         "plot 'log.tsv' skip 1 using 1:2 with lines lw 1 lc rgb '#c6dbef' notitle, \\\n"

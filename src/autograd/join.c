@@ -58,6 +58,8 @@ gr_tensor *gr_concat(gr_tensor **x, int count, int axis) {
         other.dim[at] = shape.dim[at];
         if (!gr_shape_equal(other, shape))
             return gr_refuse(op, 2, (gr_tensor *[]){x[0], x[i]}, "sizes differ along another axis than %d", at);
+        if (size > INT64_MAX - shape.dim[at])
+            return gr_refuse(op, 2, (gr_tensor *[]){x[0], x[i]}, "too large when joined");
         shape.dim[at] += size;
     }
     gr_tensor *y = gr_new(x[0]->ctx, op->name, false, shape);

@@ -111,8 +111,9 @@ gr_tensor *gr_matmul(gr_tensor *a, gr_tensor *b) {
         gr_tensor *wide_a = row ? gr_reshape(a, GR_SHAPE(1, a->shape.dim[0])) : a;
         gr_tensor *wide_b = column ? gr_reshape(b, GR_SHAPE(b->shape.dim[0], 1)) : b;
         gr_tensor *y = product(&gr_op_matmul, wide_a, wide_b);
+        if (gr_is_inert(y)) return y;
         unsigned drop = (unsigned)row << (y->shape.ndim - 2) | (unsigned)column << (y->shape.ndim - 1);
-        return gr_is_inert(y) ? y : gr_reshape(y, gr_shape_reduced(y->shape, drop, false));
+        return gr_reshape(y, gr_shape_reduced(y->shape, drop, false));
     }
     return product(&gr_op_matmul, a, b);
 }

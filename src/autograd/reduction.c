@@ -93,6 +93,13 @@ static gr_real logsumexp_of(const gr_kernels *k, size_t n, const gr_real *x, gr_
     return k->logsumexp(n, x);
 }
 
+/* Of 1 / x: that of a denormal x may be infinite. */
+#ifdef GR_DOUBLE
+static const gr_real most_scale = 0x1p1022;
+#else
+static const gr_real most_scale = 0x1p126f;
+#endif
+
 /* Squares that overflow or vanish are avoided by dividing by the largest number first. */
 static gr_real norm_of(const gr_kernels *k, size_t n, const gr_real *x, gr_real *mean, size_t *argmax) {
     (void)mean, (void)argmax;
@@ -102,7 +109,8 @@ static gr_real norm_of(const gr_kernels *k, size_t n, const gr_real *x, gr_real 
     for (size_t i = 0; i < n; i++)
         largest = (gr_real)fabs((double)x[i]) > largest ? (gr_real)fabs((double)x[i]) : largest;
     if (largest == 0 || largest - largest != 0) return largest; /* 0 or infinite */
-    return largest * (gr_real)sqrt((double)k->sum_squares(n, x, 0, 1 / largest));
+    gr_real scale = 1 / largest < most_scale ? 1 / largest : most_scale;
+    return (gr_real)sqrt((double)k->sum_squares(n, x, 0, scale)) / scale;
 }
 
 typedef struct row_task {

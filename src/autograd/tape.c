@@ -10,12 +10,14 @@ static const char *label_of(const gr_op *op, int i) {
 
 gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in) {
     gr_context *ctx = NULL;
-    for (int i = 0; i < count && !ctx; i++)
-        if (in[i]) ctx = in[i]->ctx;
+    for (int i = 0; i < count; i++) /* what was made of nothing but NULL has no context: another operand's tells of it */
+        if (in[i] && (!ctx || !ctx->kernels)) ctx = in[i]->ctx;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     for (int i = 0; i < count; i++) {
-        if (!in[i] && !(op->optional >> i & 1))
+        if (!in[i] && !(i < 32 && op->optional >> i & 1))
             gr_fail(ctx, op->name, "%s (operand %d) is NULL", label_of(op, i), i);
+        else if (in[i] && !in[i]->ctx->kernels)
+            gr_fail(ctx, op->name, "%s (operand %d) was made by an operation on NULL", label_of(op, i), i);
         else if (in[i] && in[i]->ctx != ctx)
             gr_fail(ctx, op->name, "%s belongs to another context than %s", gr_show(in[i], label_of(op, i)),
                     label_of(op, 0));

@@ -52,10 +52,8 @@ static gr_tensor *take_view(gr_tensor *x, const geometry *g) {
     } else {
         for (int i = 0; i < g->shape.ndim; i++) stride[i] = x->stride[g->kind == PERMUTE ? g->order[i] : i];
     }
-    if (g->kind == SLICE && g->shape.dim[g->axis] > 0) {
-        offset = g->start * x->stride[g->axis];
-        stride[g->axis] *= g->step;
-    }
+    if (g->kind == SLICE && g->shape.dim[g->axis] > 0) offset = g->start * x->stride[g->axis];
+    if (g->kind == SLICE && g->shape.dim[g->axis] > 1) stride[g->axis] *= g->step; /* a lone index may have any step */
     return gr_view(x, g->shape, stride, offset);
 }
 
@@ -184,5 +182,6 @@ void gr_split(gr_tensor *x, int axis, int parts, gr_tensor **out) {
     if (x && gr_ok(x->ctx) && !gr_is_inert(x) && (parts < 1 || size % parts))
         gr_refuse(&gr_op_slice, 1, &x, "axis %d of size %lld cannot be split into %d equal parts", axis,
                   (long long)size, parts);
-    for (int i = 0; i < parts; i++) out[i] = gr_slice(x, axis, i * each, (i + 1) * each, 1);
+    if (x && !out) gr_refuse(&gr_op_slice, 1, &x, "no place for the parts: out is NULL");
+    for (int i = 0; out && i < parts; i++) out[i] = gr_slice(x, axis, i * each, (i + 1) * each, 1);
 }

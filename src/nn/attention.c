@@ -56,15 +56,19 @@ static gr_linear_layer projection(gr_context *ctx, const char *prefix, const cha
     return gr_linear_new(ctx, gr_join(ctx, prefix, name), (gr_linear_config){.in = in, .out = out}, rng);
 }
 
-static gr_attention_config with_defaults(gr_attention_config c) {
+/* Checked as a whole, before the first projection is made. */
+static gr_attention_config with_defaults(gr_context *ctx, gr_attention_config c) {
     if (c.d_k == 0) c.d_k = c.d_model;
     if (c.d_v == 0) c.d_v = c.d_model;
+    if (c.d_model < 1 || c.d_k < 1 || c.d_v < 1)
+        gr_fail(ctx, "attention", "d_model %lld, d_k %lld, d_v %lld; all must be at least 1", (long long)c.d_model,
+                (long long)c.d_k, (long long)c.d_v);
     return c;
 }
 
 gr_attention_projections gr_attention_projections_new(gr_context *ctx, const char *prefix, gr_attention_config config,
                                                       gr_rng *rng) {
-    gr_attention_config c = with_defaults(config);
+    gr_attention_config c = with_defaults(ctx, config);
     gr_attention_projections p;
     p.w_q = projection(ctx, prefix, "w_q", c.d_model, c.d_k, rng); /* (d_k, d_model) */
     p.w_k = projection(ctx, prefix, "w_k", c.d_model, c.d_k, rng); /* (d_k, d_model) */
@@ -81,7 +85,7 @@ gr_qkv gr_attention_projections_forward(const gr_attention_projections *p, gr_te
 }
 
 gr_attention_layer gr_attention_new(gr_context *ctx, const char *prefix, gr_attention_config config, gr_rng *rng) {
-    gr_attention_config c = with_defaults(config);
+    gr_attention_config c = with_defaults(ctx, config);
     gr_attention_projections p = gr_attention_projections_new(ctx, prefix, c, rng);
     gr_linear_layer w_o = projection(ctx, prefix, "w_o", c.d_v, c.d_model, rng); /* (d_model, d_v) */
     return (gr_attention_layer){p.w_q, p.w_k, p.w_v, w_o, c.d_k, c.causal};
@@ -99,19 +103,23 @@ gr_attended gr_attention_forward(const gr_attention_layer *a, gr_tensor *x, gr_t
 
 /* -- Many heads ---------------------------------------------------------------------------------------------------- */
 
-gr_multihead_layer gr_multihead_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
-    int64_t width = config.width, heads = config.heads;
+void gr_check_heads(gr_context *ctx, int64_t heads, int64_t width) {
     if (heads < 1 || width < 1)
         gr_fail(ctx, "multihead", "heads %lld, width %lld; both must be at least 1", (long long)heads,
                 (long long)width);
     else if (width % heads != 0)
         gr_fail(ctx, "multihead", "heads %lld does not divide width %lld", (long long)heads, (long long)width);
+}
+
+gr_multihead_layer gr_multihead_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
+    const int64_t width = config.width;
+    gr_check_heads(ctx, config.heads, width);
     /* q, k and v side by side; gr_normal refuses what is too large. */
     int64_t all = width > 0 && width <= INT64_MAX / 3 ? 3 * width : width;
     gr_linear_config in = {.in = width, .out = all, .bias = config.bias, .std = config.std};
     gr_linear_config out = {.in = width, .out = width, .bias = config.bias, .std = config.proj_std};
     if (out.std == 0) out.std = config.std;
-    gr_multihead_layer a = {.heads = heads, .causal = config.causal};
+    gr_multihead_layer a = {.heads = config.heads, .causal = config.causal};
     a.c_attn = gr_linear_new(ctx, gr_join(ctx, prefix, "c_attn"), in, rng);
     a.c_proj = gr_linear_new(ctx, gr_join(ctx, prefix, "c_proj"), out, rng);
     return a;

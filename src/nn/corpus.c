@@ -78,9 +78,9 @@ static void load(gr_corpus *corpus, int file, size_t size, gr_vocab_kind kind) {
 }
 
 gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind) {
-    if (!path) gr_fail(ctx, "corpus", "path is NULL");
     gr_corpus *corpus = new_corpus(ctx, path ? path : "corpus");
-    if (!corpus->ctx) return corpus;
+    if (!path) gr_fail(ctx, "corpus", "path is NULL");
+    if (!path || !corpus->ctx) return corpus;
     const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for the writer of a pipe */
     struct stat info;
     if (file < 0)

@@ -29,6 +29,7 @@ gr_tensor *gr_mlp_forward(const gr_mlp_layer *mlp, gr_tensor *x) {
 gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
     gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std};
     gr_block_layer b = {.drop = {.p = 0}};
+    gr_check_heads(ctx, config.heads, config.width); /* before ln_1 is made */
     b.ln_1 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_1"), config.width, config.bias);
     b.attn = gr_multihead_new(ctx, gr_join(ctx, prefix, "attn"), config, rng);
     b.ln_2 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_2"), config.width, config.bias);

@@ -8,6 +8,9 @@
 /* "prefix.name", or "name" without a prefix; lives until gr_context_reset. */
 const char *gr_join(gr_context *ctx, const char *prefix, const char *name);
 
+/* An error unless heads divides width and both are at least 1. */
+void gr_check_heads(gr_context *ctx, int64_t heads, int64_t width);
+
 struct gr_sgd {
     gr_context *ctx;
     gr_sgd_config config;

@@ -50,6 +50,7 @@ int gr_shape_axis(gr_shape shape, int axis) {
 
 bool gr_shape_axes(gr_shape shape, gr_axes axes, unsigned *set) {
     *set = 0;
+    if (axes.count > GR_MAX_DIMS) return false;
     if (axes.count < 0) *set = (1u << shape.ndim) - 1;
     for (int i = 0; i < axes.count; i++) {
         int axis = gr_shape_axis(shape, axes.axis[i]);

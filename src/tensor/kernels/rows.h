@@ -116,13 +116,11 @@ static void log_softmax_dx(size_t n, gr_real *dx, const gr_real *y, const gr_rea
     GR_SIMD for (size_t i = 0; i < n; i++) dx[i] += GR_FMA(-k_exp(y[i]), total, dy[i]);
 }
 
-/* log sum e^x = max x + log sum e^(x - max x); nothing but -inf: -inf; a +inf: +inf. */
+/* log sum e^x = max x + log sum e^(x - max x). An infinite maximum is not subtracted: then e^x is 0, infinite or NaN,
+ * and so is the sum. */
 static gr_real row_logsumexp(size_t n, const gr_real *x) {
     gr_real peak = row_peak(n, x);
-    if (peak == (gr_real)-INFINITY || peak == (gr_real)INFINITY) {
-        gr_real total = row_sum(n, x, 0); /* only to let a NaN through */
-        return total != total && peak == (gr_real)-INFINITY ? total : peak;
-    }
+    if (peak - peak != 0) peak = 0;
     return peak + k_log(row_sum_exp(n, x, peak));
 }
 

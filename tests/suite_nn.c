@@ -1,0 +1,465 @@
+/* Layers and the model: against PyTorch (see nn_support.h), against their promises, against bad use. */
+#include "nn_support.h"
+
+#include <string.h>
+
+/* -- Against PyTorch ----------------------------------------------------------------------------------------------- */
+
+static gr_tensor *input(gr_shape shape) { return gr_requires_grad(sequence(shape, 0)); }
+
+TEST(linear_agrees_with_pytorch) { /* nn.Linear(5, 4) on (2, 3, 5) */
+    static const digest wanted[] = {{-0.40625, 0.09375, 0.47265625},
+                                    {0.125, 0.109375, -1.41796875},
+                                    {-0.171875, -0.703125, -0.53515625},
+                                    {-0.5, 0.125, 1}};
+    gr_linear_layer layer = gr_linear_new(ctx, "fc", (gr_linear_config){.in = 5, .out = 4, .bias = true}, &rng);
+    gr_tensor *x = input(GR_SHAPE(2, 3, 5));
+    fill_parameters();
+    EXPECT_MODULE(gr_linear_forward(&layer, x), x, wanted);
+}
+
+TEST(embedding_agrees_with_pytorch) { /* nn.Embedding(7, 3) on [[1, 4, 1], [6, 0, 1]] */
+    static const digest wanted[] = {{-0.125, 0.25, 1.96875}, {-0.625, -0.125, 0.125}};
+    static const int32_t ids[] = {1, 4, 1, 6, 0, 1};
+    gr_embedding_layer layer = gr_embedding_new(ctx, "wte", (gr_embedding_config){.vocab = 7, .width = 3}, &rng);
+    fill_parameters();
+    EXPECT_MODULE(gr_embedding_forward(&layer, (gr_tokens){ids, 2, 3}), NULL, wanted);
+}
+
+TEST(layernorm_agrees_with_pytorch) { /* nn.LayerNorm(5) on (2, 3, 5) */
+    static const digest wanted[] = {{0.125, -1.0929080885262976, 5.5609220059137279},
+                                    {-0.030830765279096235, -0.16129406984222877, 2.4788261759941546},
+                                    {2.1415409083659904, 2.0661072004641969, -1.367233626157458},
+                                    {0.25, 0.625, 0.0625}};
+    gr_layernorm_layer layer = gr_layernorm_new(ctx, "ln", 5, true);
+    gr_tensor *x = input(GR_SHAPE(2, 3, 5));
+    fill_parameters();
+    EXPECT_MODULE(gr_layernorm_forward(&layer, x), x, wanted);
+}
+
+TEST(rmsnorm_agrees_with_pytorch) { /* x / sqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w on (2, 3, 5) */
+    static const digest wanted[] = {{0, -0.59290808852629751, 1.8119544729983703},
+                                    {0, -0.43007906997415041, 1.9831756519058714},
+                                    {2.1585847328851444, 2.3393529141157243, -1.7365052951480235}};
+    gr_rmsnorm_layer layer = gr_rmsnorm_new(ctx, "rms", 5);
+    gr_tensor *x = input(GR_SHAPE(2, 3, 5));
+    fill_parameters();
+    EXPECT_MODULE(gr_rmsnorm_forward(&layer, x), x, wanted);
+}
+
+TEST(mlp_agrees_with_pytorch) { /* c_proj(F.gelu(c_fc(x), approximate="tanh")) on (2, 3, 4) */
+    static const digest wanted[] = {{1.1650159488713145, 0.39168470323066357, -2.3240216846694097},
+                                    {-0.096967595676953913, -0.15891380622561463, 1.0719903236880979},
+                                    {0.035612232304211941, 0.011919448019966812, -0.78329378112609094},
+                                    {-0.7801872901088549, 0.083088212158052233, 2.1764650357178859},
+                                    {0.09699446256622879, -0.022651553000687986, 1.8786434111346697},
+                                    {-0.5, 0.125, 1}};
+    gr_mlp_layer layer = gr_mlp_new(ctx, "mlp", (gr_mlp_config){.width = 4, .bias = true}, &rng);
+    gr_tensor *x = input(GR_SHAPE(2, 3, 4));
+    fill_parameters();
+    EXPECT_MODULE(gr_mlp_forward(&layer, x), x, wanted);
+}
+
+/* x + attn(h, h, h), h = ln_1(x), attn = nn.MultiheadAttention(6, 3, batch_first=True) with a causal attn_mask, then
+ * x + mlp(ln_2(x)), on (2, 4, 6) */
+TEST(block_agrees_with_pytorch) {
+    static const digest wanted[] = {{-1.1470792314470701, -0.66536778825881304, 6.6529998955508063},
+                                    {-0.20339689218243268, -0.43239324843423294, 3.6192968738775555},
+                                    {0.24579668216407929, -2.4435946272014757, 5.4664811093855636},
+                                    {0.35288783681058378, -0.090783867334922358, -1.6115728332381489},
+                                    {-0.037933973405782043, -0.84365291890898053, -6.9573412949777325},
+                                    {-0.30347178724625634, -1.1316114228656147, -0.88955075234321646},
+                                    {-1.4948173980970854, -0.24646870916006003, 0.57935311204832474},
+                                    {0.89170912699888005, -0.28405494593442615, -0.28311964580927573},
+                                    {1.6353520568361126, 1.3818860974207876, -6.9756897381751823},
+                                    {-1.7449255547668832, -0.20154918930409932, 3.8749269843966361},
+                                    {0.67090339792516496, 0.27568361004988767, 5.635921983159311},
+                                    {0.32653118234456113, 0.17336638226764484, -0.66694748294972594},
+                                    {-0.83857542252136152, -0.75092269746235019, 0.17087310816608792},
+                                    {-1.125, -0.5, 3.71875}};
+    gr_multihead_config config = {.width = 6, .heads = 3, .causal = true, .bias = true};
+    gr_block_layer block = gr_block_new(ctx, "h", config, &rng);
+    gr_tensor *x = input(GR_SHAPE(2, 4, 6));
+    fill_parameters();
+    EXPECT_MODULE(gr_block_forward(&block, x, NULL).output, x, wanted);
+}
+
+/* ln_f(two such blocks of nn.Embedding(7, 6)(ids) + nn.Embedding(5, 6)(arange(4))) @ wte.weight.T */
+TEST(gpt_agrees_with_pytorch) {
+    static const digest wanted[] = {{-0.58805594177106069, -0.52192270388382123, -1.9570976327482881},
+                                    {0.19602002468275473, -0.015298178230875953, 4.317912621758194},
+                                    {0.032155273062182632, 0, 0.3535701785390436},
+                                    {0.072795505200620669, -0.10759913498107393, -0.025725038897411318},
+                                    {-0.041268598372534042, -0.14597350981010865, 0.21990005002593987},
+                                    {0.0068892024060741115, -0.034645763722700382, -0.088219413588024348},
+                                    {0.021644748603601726, -0.037548499275706318, -0.1054306336402677},
+                                    {0.098670340521587699, -0.027741414709712142, -0.43861607553132331},
+                                    {0.17033486864611294, -0.046621647786344589, -0.035284745095910994},
+                                    {-0.49561246676883858, 0.0010663493119067095, 0.52347087730764219},
+                                    {0.28169611200794786, 0.047491162013981097, -0.7564774092288451},
+                                    {0.0060832785087230803, -0.00056087297369250512, 0.089792320107704354},
+                                    {0.019375624715221171, -0.05167159131384548, -0.29428627392746926},
+                                    {0.00087794464357167173, -0.010178413620377203, 0.070985374664452164},
+                                    {0.12070337776326262, -0.13513678044306945, 0.044484304567870683},
+                                    {0.044602394912050945, -0.002394834025611265, -0.08620457488452743},
+                                    {-0.033572408927894933, 0.0066076954916233794, 0.046686713943054022},
+                                    {0.00010585167239856498, 0.019694608265393179, -0.17606593578581597},
+                                    {-0.00018257447688887601, -0.045276772490998984, -0.0069715298755763239},
+                                    {0.10932972449817845, -0.2520675317985635, -0.88808238679054663},
+                                    {0.12305187390805164, -0.14071384938330045, 0.060689323747886659},
+                                    {0.10534470665145988, -0.020876483903707794, 0.16426326924353227},
+                                    {-0.060518275250035392, 0.053618564948037822, 0.029249671149162784},
+                                    {0.03829850426050023, -0.00050894628829150344, 0.32304049003206758},
+                                    {0.13416616586433272, -0.0040715703063320258, -0.54138646108401478},
+                                    {0.0177615505147346, 0.014811721957103365, 0.097451161893149618},
+                                    {0.099682361928411484, -0.15288816579811365, 0.12886299915096944},
+                                    {1.0161092916480743, -0.55456262941667844, -0.20921104743172719},
+                                    {-0.4375, 0.90625, -0.59375}};
+    static const int32_t ids[] = {1, 4, 1, 0, 6, 0, 2, 1};
+    gr_gpt_config config = {.vocab = 7, .context = 5, .layers = 2, .heads = 3, .width = 6, .bias = true};
+    gr_gpt *gpt = gr_gpt_new(ctx, config);
+    fill_parameters();
+    EXPECT_MODULE(gr_gpt_forward(gpt, (gr_tokens){ids, 2, 4}), NULL, wanted);
+}
+
+/* -- What a model is made of --------------------------------------------------------------------------------------- */
+
+enum { V = 7, T = 5, C = 6, H = 3, L = 2, B = 2 };
+static const gr_gpt_config tiny = {
+    .vocab = V, .context = T, .layers = L, .heads = H, .width = C, .bias = true, .seed = 5};
+static const int32_t some_ids[] = {1, 4, 1, 0, 6, 0, 2, 1, 3, 5, 0};
+static const gr_tokens tokens = {some_ids, B, T}, next_tokens = {some_ids + 1, B, T};
+
+static void expect_next(int *at, const char *prefix, const char *name, int64_t rows, int64_t columns) {
+    char full[64];
+    gr_tensor *w = gr_parameter_at(ctx, (*at)++);
+    snprintf(full, sizeof full, "transformer.%s%s", prefix, name);
+    ck_assert_str_eq(gr_name(w), full);
+    EXPECT_SHAPE(w, columns ? GR_SHAPE(rows, columns) : GR_SHAPE(rows));
+}
+
+TEST(parameters_have_the_names_and_shapes_of_gpt2_in_pytorch) { /* _i: with biases? */
+    static const struct {
+        const char *name;
+        int rows, columns;
+    } of_block[] = {
+        {"ln_1.weight", C, 0},    {"ln_1.bias", C, 0},     {"attn.c_attn.weight", 3 * C, C}, {"attn.c_attn.bias", 3 * C, 0},
+        {"attn.c_proj.weight", C, C}, {"attn.c_proj.bias", C, 0}, {"ln_2.weight", C, 0}, {"ln_2.bias", C, 0},
+        {"mlp.c_fc.weight", 4 * C, C}, {"mlp.c_fc.bias", 4 * C, 0}, {"mlp.c_proj.weight", C, 4 * C}, {"mlp.c_proj.bias", C, 0},
+    };
+    gr_gpt_config config = tiny;
+    config.bias = _i;
+    gr_gpt_new(ctx, config);
+    int at = 0;
+    expect_next(&at, "", "wte.weight", V, C);
+    expect_next(&at, "", "wpe.weight", T, C);
+    for (int layer = 0; layer < L; layer++)
+        for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
+            if (config.bias || !contains(of_block[i].name, "bias"))
+                expect_next(&at, layer ? "h.1." : "h.0.", of_block[i].name, of_block[i].rows, of_block[i].columns);
+    expect_next(&at, "", "ln_f.weight", C, 0);
+    if (config.bias) expect_next(&at, "", "ln_f.bias", C, 0);
+    ck_assert_int_eq(gr_parameter_count(ctx), at); /* and no lm_head: it is wte */
+}
+
+TEST(a_name_may_have_no_prefix) {
+    ck_assert_str_eq(gr_name(gr_rmsnorm_new(ctx, NULL, 2).weight), "weight");
+    ck_assert_str_eq(gr_name(gr_rmsnorm_new(ctx, "", 2).weight), "weight");
+    ck_assert_str_eq(gr_name(gr_rmsnorm_new(ctx, "a.b", 2).weight), "a.b.weight");
+}
+
+static double root_mean_square(gr_tensor *w) { return gr_item(gr_norm(w, GR_ALL)) / sqrt((double)gr_numel(w)); }
+
+TEST(the_first_weights_are_those_of_gpt2) {
+    enum { LAYERS = 3, WIDTH = 64 }; /* a matrix has 4096 elements or more: its spread is within 5 % at 4 sigma */
+    const gr_gpt_config config = {.vocab = 64, .context = 64, .layers = LAYERS, .width = WIDTH, .bias = true};
+    const gr_gpt *gpt = gr_gpt_new(ctx, config);
+    for (int k = 0; k < gr_parameter_count(ctx); k++) {
+        gr_tensor *w = gr_parameter_at(ctx, k);
+        if (gr_ndim(w) == 2) {
+            const double std = contains(gr_name(w), "c_proj") ? 0.02 / sqrt(2 * LAYERS) : 0.02;
+            ck_assert_double_eq_tol(root_mean_square(w) / std, 1, 0.05);
+            ck_assert_double_eq_tol(gr_item(gr_mean(w, GR_ALL)) / std, 0, 0.0625);
+        } else {
+            const double value = contains(gr_name(w), "bias") ? 0 : 1;
+            ck_assert(same_tensors(w, gr_full(ctx, gr_shape_of(w), value)));
+        }
+    }
+    ck_assert(!same_tensors(gpt->h[0].attn.c_attn.weight, gpt->h[1].attn.c_attn.weight));
+}
+
+TEST(layers_begin_with_the_spread_they_document) {
+    gr_linear_layer linear = gr_linear_new(ctx, "a", (gr_linear_config){.in = 100, .out = 100}, &rng);
+    gr_embedding_layer embedding = gr_embedding_new(ctx, "b", (gr_embedding_config){.vocab = 100, .width = 50}, &rng);
+    ck_assert_double_eq_tol(root_mean_square(linear.weight), 0.1, 0.005); /* 1 / sqrt(in) */
+    ck_assert_double_eq_tol(root_mean_square(embedding.weight), 1, 0.05);
+    ck_assert_ptr_null(linear.bias);
+    ck_assert_ptr_null(gr_layernorm_new(ctx, "c", 3, false).bias);
+}
+
+TEST(one_seed_gives_one_model_and_another_another) {
+    gr_context *other = gr_context_new();
+    gr_gpt_config config = tiny;
+    gr_gpt_new(ctx, config), gr_gpt_new(other, config);
+    gr_tensor *first = snapshot(ctx);
+    ck_assert(same_tensors(first, snapshot(other)));
+    gr_context_free(other);
+    other = gr_context_new();
+    config.seed++;
+    gr_gpt_new(other, config);
+    ck_assert(!same_tensors(first, snapshot(other)));
+    gr_context_free(other);
+}
+
+/* -- What a model computes ----------------------------------------------------------------------------------------- */
+
+TEST(every_length_up_to_the_context_has_its_shapes) {
+    gr_gpt *gpt = gr_gpt_new(ctx, tiny);
+    for (int64_t time = 1; time <= T; time++) {
+        EXPECT_SHAPE(gr_gpt_forward(gpt, (gr_tokens){some_ids, B, time}), GR_SHAPE(B, time, V));
+        for (int layer = 0; layer < L; layer++) EXPECT_SHAPE(gpt->weights[layer], GR_SHAPE(B, H, time, time));
+    }
+}
+
+TEST(the_first_loss_is_that_of_guessing) {
+    enum { VOCAB = 65, TIME = 64 };
+    static int32_t ids[4 * TIME + 1];
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) ids[i] = (int32_t)gr_rng_below(&rng, VOCAB);
+    gr_gpt *gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = VOCAB, .context = TIME, .layers = 2, .width = 64});
+    gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){ids, 4, TIME});
+    ck_assert_double_eq_tol(gr_item(gr_cross_entropy(logits, (gr_tokens){ids + 1, 4, TIME})), log(VOCAB), 0.05);
+}
+
+static gr_tensor *composed(gr_gpt *gpt, gr_tensor *table, gr_tensor *head) {
+    gr_tensor *x = gr_add(gr_gather_rows(table, tokens), gpt->wpe.weight), *mask = gr_causal_mask(ctx, T);
+    for (int layer = 0; layer < L; layer++) x = gr_block_forward(&gpt->h[layer], x, mask).output;
+    return gr_linear(gr_layernorm_forward(&gpt->ln_f, x), head, NULL);
+}
+
+TEST(a_model_is_its_modules_one_after_the_other) {
+    gr_gpt *gpt = gr_gpt_new(ctx, tiny);
+    ck_assert(same_tensors(gr_gpt_forward(gpt, tokens), composed(gpt, gpt->wte.weight, gpt->wte.weight)));
+}
+
+TEST(the_tied_table_gets_the_gradients_of_both_its_uses) {
+    gr_gpt *gpt = gr_gpt_new(ctx, tiny);
+    fill_parameters();
+    gr_tensor *table = gr_requires_grad(gr_keep(gpt->wte.weight)), *head = gr_requires_grad(gr_keep(table));
+    ck_assert(gr_backward(gr_cross_entropy(composed(gpt, table, head), next_tokens)));
+    gr_zero_grad(ctx);
+    ck_assert(gr_backward(gr_cross_entropy(gr_gpt_forward(gpt, tokens), next_tokens)));
+    static double sum[V * C];
+    read_values(gr_add(gr_grad(table), gr_grad(head)), sum);
+    expect_elements(__LINE__, gr_grad(gpt->wte.weight), TOLERANCE, V * C, sum);
+    ck_assert(root_mean_square(gr_grad(table)) > 1e-3 && root_mean_square(gr_grad(head)) > 1e-3);
+}
+
+/* gr_gradcheck varies copies of the parameters; they take the parameters' places in the model. */
+static gr_tensor *logits_of(gr_context *c, gr_tensor **in, void *arg) {
+    (void)c;
+    gr_gpt *gpt = arg;
+    gpt->wte.weight = *in++, gpt->wpe.weight = *in++;
+    for (int layer = 0; layer < L; layer++) {
+        gr_block_layer *b = &gpt->h[layer];
+        gr_tensor **place[] = {&b->ln_1.weight,      &b->ln_1.bias,        &b->attn.c_attn.weight, &b->attn.c_attn.bias,
+                               &b->attn.c_proj.weight, &b->attn.c_proj.bias, &b->ln_2.weight, &b->ln_2.bias,
+                               &b->mlp.c_fc.weight,  &b->mlp.c_fc.bias,    &b->mlp.c_proj.weight,  &b->mlp.c_proj.bias};
+        for (size_t i = 0; i < sizeof place / sizeof *place; i++) *place[i] = *in++;
+    }
+    gpt->ln_f.weight = *in++, gpt->ln_f.bias = *in++;
+    return gr_gpt_forward(gpt, tokens);
+}
+
+TEST(the_gradient_of_a_whole_model_is_that_of_difference_quotients) {
+    gr_tensor *parameters[64];
+    gr_gpt *gpt = gr_gpt_new(ctx, tiny);
+    const int count = gr_parameter_count(ctx);
+    for (int k = 0; k < count; k++) {
+        gr_tensor *w = parameters[k] = gr_parameter_at(ctx, k); /* far enough from the start that all of it counts */
+        ck_assert(gr_to_array(gr_add(w, gr_normal(ctx, gr_shape_of(w), 0, 0.3, &rng)), gr_data(w)));
+    }
+    /* Two layers deep, the fifth derivative is larger than that of an op: a smaller step than usual. */
+    const gr_gradcheck_config config = {.step = sizeof(gr_real) == 4 ? 0x1p-7 : 0x1p-11};
+    gr_gradcheck_result r = gr_gradcheck(ctx, logits_of, gpt, count, parameters, NULL, config);
+    ck_assert_msg(r.ok, "%s, element %lld: %.17g, by differences %.17g, error %g %s", r.input_name, (long long)r.index,
+                  r.analytic, r.numeric, r.error, gr_error_message(ctx));
+}
+
+/* -- Dropout ------------------------------------------------------------------------------------------------------- */
+
+TEST(a_dropout_layer_acts_only_while_training) {
+    gr_dropout_layer drop = gr_dropout_new(0.25, 1), same = drop, none = gr_dropout_new(0, 1);
+    gr_tensor *x = gr_full(ctx, GR_SHAPE(100), 3);
+    gr_tensor *y = gr_dropout_forward(&drop, x), *z = gr_dropout_forward(&drop, x);
+    ck_assert(same_tensors(gr_dropout_forward(&same, x), y));
+    ck_assert(!same_tensors(y, z)); /* the generator moves on */
+    ck_assert_double_eq_tol(gr_item(gr_max(y, GR_ALL)), 4, 1e-6);
+    drop.training = false;
+    ck_assert_ptr_eq(gr_dropout_forward(&drop, x), x);
+    ck_assert_ptr_eq(gr_dropout_forward(&none, x), x);
+}
+
+TEST(a_model_drops_only_while_training) {
+    gr_gpt_config config = tiny;
+    config.dropout = 0.5;
+    gr_gpt *gpt = gr_gpt_new(ctx, config);
+    ck_assert(!same_tensors(gr_gpt_forward(gpt, tokens), gr_gpt_forward(gpt, tokens)));
+    gr_gpt_training(gpt, false);
+    gr_tensor *y = gr_gpt_forward(gpt, tokens);
+    ck_assert(same_tensors(y, composed(gpt, gpt->wte.weight, gpt->wte.weight)));
+    ck_assert(same_tensors(y, gr_gpt_forward(gr_gpt_new(ctx, tiny), tokens)));
+    gr_gpt_training(gpt, true);
+    ck_assert(!same_tensors(y, gr_gpt_forward(gpt, tokens)));
+}
+
+TEST(the_layers_of_a_model_drop_different_places) {
+    gr_gpt_config config = tiny;
+    config.dropout = 0.5;
+    gr_gpt *gpt = gr_gpt_new(ctx, config);
+    gr_tensor *x = gr_full(ctx, GR_SHAPE(64), 1), *first = gr_dropout_forward(&gpt->drop, x);
+    gr_tensor *second = gr_dropout_forward(&gpt->h[0].drop, x), *third = gr_dropout_forward(&gpt->h[1].drop, x);
+    ck_assert(!same_tensors(first, second) && !same_tensors(first, third) && !same_tensors(second, third));
+}
+
+/* -- Bad use ------------------------------------------------------------------------------------------------------- */
+
+#define REFUSED(call, message) \
+    if (at-- == 0) return (void)(call), message;
+
+static gr_gpt *model(int64_t vocab, int64_t context, int64_t layers, int64_t heads, int64_t width, double dropout) {
+    gr_gpt_config config = {vocab, context, layers, heads, width, dropout, false, 1};
+    return gr_gpt_new(ctx, config);
+}
+
+static const char *bad_model(int at) {
+    REFUSED(model(0, 8, 1, 1, 4, 0), "gpt: vocab is 0; it must be at least 1")
+    REFUSED(model(3, 0, 1, 1, 4, 0), "gpt: context is 0; it must be at least 1")
+    REFUSED(model(3, 8, 1, 1, 0, 0), "gpt: width is 0; it must be at least 1")
+    REFUSED(model(3, 8, -1, 1, 4, 0), "gpt: layers is -1; it must be at least 1")
+    REFUSED(model(3, 8, 1, -2, 4, 0), "gpt: heads is -2; it must be at least 1")
+    REFUSED(model(3, 8, 1, 5, 128, 0), "gpt: heads 5 does not divide width 128")
+    REFUSED(model(3, 8, 1, 1, 4, 1), "gpt: dropout 1 is not in [0, 1)")
+    REFUSED(model(3, 8, 1, 1, 4, -0.5), "gpt: dropout -0.5 is not in [0, 1)")
+    REFUSED(model(3, 8, 1, 1, 4, NAN), "gpt: dropout nan is not in [0, 1)")
+    REFUSED(model(3, 8, INT64_MAX, 1, 4, 0), "gpt: 9223372036854775807 layers are too many")
+    REFUSED(model(3, 8, 1LL << 40, 1, 4, 0), "out of memory")
+    REFUSED(model(3, INT64_MAX, 1, 1, 4, 0), "too many elements")
+    REFUSED(model(INT64_MAX, 8, 1, 1, INT64_MAX, 0), "too many elements")
+    return NULL;
+}
+
+static const char *bad_layer(int at) {
+    const gr_linear_config no_in = {.in = 0, .out = 2}, no_out = {.in = 2, .out = -1};
+    const gr_linear_config wild = {.in = 2, .out = 2, .std = NAN}, fine = {.in = 2, .out = 2};
+    const gr_multihead_config uneven = {.width = 6, .heads = 4}, headless = {.width = 6}, none = {.heads = 1};
+    const gr_multihead_config huge = {.width = INT64_MAX, .heads = 1};
+    const gr_attention_config narrow = {.d_model = 4, .d_v = -1}, empty = {.d_k = 2};
+    REFUSED(gr_linear_new(ctx, "fc", no_in, &rng), "linear: fc: sizes 0 and 2; they must be at least 1")
+    REFUSED(gr_linear_new(ctx, NULL, no_out, &rng), "linear: : sizes 2 and -1; they must be at least 1")
+    REFUSED(gr_linear_new(ctx, "fc", wild, &rng), "linear: fc: std nan; it must be finite and not negative")
+    REFUSED(gr_linear_new(ctx, "fc", fine, NULL), "rng is NULL")
+    REFUSED(gr_embedding_new(ctx, "wte", (gr_embedding_config){.vocab = 3}, &rng), "embedding: wte: sizes 3 and 0")
+    REFUSED(gr_layernorm_new(ctx, "ln", 0, true), "layernorm: ln: sizes 0 and 0")
+    REFUSED(gr_rmsnorm_new(ctx, "ln", -3), "rmsnorm: ln: sizes -3 and -3")
+    REFUSED(gr_mlp_new(ctx, "mlp", (gr_mlp_config){.width = 0}, &rng), "linear: mlp.c_fc: sizes 0 and 0")
+    REFUSED(gr_mlp_new(ctx, "mlp", (gr_mlp_config){.width = INT64_MAX / 3}, &rng), "too many elements")
+    REFUSED(gr_multihead_new(ctx, "a", uneven, &rng), "multihead: heads 4 does not divide width 6")
+    REFUSED(gr_multihead_new(ctx, "a", headless, &rng), "multihead: heads 0, width 6; both must be at least 1")
+    REFUSED(gr_multihead_new(ctx, "a", none, &rng), "multihead: heads 1, width 0; both must be at least 1")
+    REFUSED(gr_multihead_new(ctx, "a", huge, &rng), "too many elements")
+    REFUSED(gr_block_new(ctx, "h", uneven, &rng), "multihead: heads 4 does not divide width 6")
+    REFUSED(gr_attention_new(ctx, "a", empty, &rng), "d_model 0")
+    REFUSED(gr_attention_new(ctx, "a", narrow, &rng), "d_v -1")
+    REFUSED(gr_attention_projections_new(ctx, "a", narrow, &rng), "d_v -1")
+    return NULL;
+}
+
+static gr_gpt *sound; /* a model that bad calls must leave as it is */
+
+static gr_tensor *of_ids(int32_t id, int64_t batch, int64_t time) {
+    static int32_t ids[2 * T];
+    ids[3] = id;
+    return gr_gpt_forward(sound, (gr_tokens){ids, batch, time});
+}
+
+static const char *bad_forward(int at) {
+    gr_block_layer *h = sound->h;
+    REFUSED(of_ids(V, 2, T), "gather_rows: transformer.wte.weight (7, 6): id 7 at position 3; valid are 0 to 6")
+    REFUSED(of_ids(-1, 2, T), "id -1 at position 3")
+    REFUSED(of_ids(0, 1, T + 1), "gpt: 6 tokens, the context is 5")
+    REFUSED(of_ids(0, 1, 0), "gpt: 0 tokens, the context is 5")
+    REFUSED(of_ids(0, -1, T), "gather_rows")
+    REFUSED(gr_gpt_forward(sound, (gr_tokens){NULL, 1, T}), "ids are NULL")
+    REFUSED(gr_linear_forward(NULL, gr_scalar(ctx, 1)), "linear: the layer is NULL")
+    REFUSED(gr_layernorm_forward(NULL, gr_scalar(ctx, 1)), "layernorm: the layer is NULL")
+    REFUSED(gr_rmsnorm_forward(NULL, gr_scalar(ctx, 1)), "rmsnorm: the layer is NULL")
+    REFUSED(gr_dropout_forward(NULL, gr_scalar(ctx, 1)), "dropout: the layer is NULL")
+    REFUSED(gr_mlp_forward(NULL, gr_scalar(ctx, 1)), "linear: the layer is NULL")
+    REFUSED(gr_block_forward(NULL, gr_scalar(ctx, 1), NULL).output, "block: the layer is NULL")
+    REFUSED(gr_multihead_forward(NULL, gr_scalar(ctx, 1), NULL).output, "multihead: the layer is NULL")
+    REFUSED(gr_attention_forward(NULL, gr_scalar(ctx, 1), NULL).output, "attention: the layer is NULL")
+    REFUSED(gr_multihead_forward(&h->attn, gr_zeros(ctx, GR_SHAPE(4, 6)), NULL).output, "x (4, 6) is not (B, T, C)")
+    REFUSED(gr_multihead_forward(&h->attn, gr_zeros(ctx, GR_SHAPE(1, 4, 5)), NULL).output, "linear: x (1, 4, 5)")
+    REFUSED(gr_linear_forward(&h->mlp.c_fc, gr_zeros(ctx, GR_SHAPE(2, 5))), "linear: x (2, 5), transformer.h.0.mlp.c_fc")
+    return NULL;
+}
+
+/* Every call of the list fails with its message; no parameter, no gradient and no generator has changed. */
+static void expect_refusals(const char *(*call)(int at)) {
+    sound = gr_gpt_new(ctx, tiny);
+    gr_tensor *before = snapshot(ctx);
+    for (int at = 0;; at++) {
+        const gr_rng untouched = rng;
+        const char *message = call(at);
+        if (!message) break;
+        EXPECT_ERROR(message);
+        gr_context_reset(ctx);
+        ck_assert_msg(same_tensors(before, snapshot(ctx)), "after \"%s\" a parameter is another", message);
+        ck_assert_msg(rng.counter == untouched.counter, "after \"%s\" the generator is another", message);
+    }
+    EXPECT_SHAPE(gr_gpt_forward(sound, tokens), GR_SHAPE(B, T, V));
+}
+
+TEST(a_bad_model_is_refused_and_nothing_is_made) { expect_refusals(bad_model); }
+TEST(a_bad_layer_is_refused_and_nothing_is_made) { expect_refusals(bad_layer); }
+TEST(bad_input_is_refused_and_changes_nothing) { expect_refusals(bad_forward); }
+
+TEST(a_model_that_was_refused_stays_inert) {
+    gr_gpt *gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = 0});
+    gr_gpt_training(gpt, false);
+    ck_assert(gr_is_inert(gr_gpt_forward(gpt, tokens)));
+    gr_error_clear(ctx);
+    ck_assert(gr_is_inert(gr_gpt_forward(gpt, tokens)));
+    EXPECT_ERROR("after an error that has been cleared since");
+}
+
+TEST(without_a_context_nothing_happens) {
+    gr_gpt *gpt = gr_gpt_new(NULL, tiny);
+    ck_assert_ptr_nonnull(gpt);
+    gr_gpt_training(gpt, true), gr_gpt_training(NULL, true);
+    ck_assert(gr_is_inert(gr_gpt_forward(gpt, tokens)) && gr_is_inert(gr_gpt_forward(NULL, tokens)));
+    gr_linear_layer layer = gr_linear_new(NULL, "fc", (gr_linear_config){.in = 2, .out = 2, .bias = true}, &rng);
+    ck_assert(gr_is_inert(layer.weight) && gr_is_inert(layer.bias));
+    gr_block_layer block = gr_block_new(NULL, "h", (gr_multihead_config){.width = 4, .heads = 2}, &rng);
+    ck_assert(gr_is_inert(gr_block_forward(&block, NULL, NULL).output));
+    ck_assert(gr_is_inert(gr_attention_new(NULL, "a", (gr_attention_config){.d_model = 4}, &rng).w_o.weight));
+}
+
+Suite *nn_suite(void) {
+    Suite *suite = suite_create("nn");
+    GROUP(suite, "PyTorch", linear_agrees_with_pytorch, embedding_agrees_with_pytorch, layernorm_agrees_with_pytorch,
+          rmsnorm_agrees_with_pytorch, mlp_agrees_with_pytorch, block_agrees_with_pytorch, gpt_agrees_with_pytorch);
+    add_rows(suite, "names", parameters_have_the_names_and_shapes_of_gpt2_in_pytorch, 2);
+    GROUP(suite, "first weights", a_name_may_have_no_prefix, the_first_weights_are_those_of_gpt2,
+          layers_begin_with_the_spread_they_document, one_seed_gives_one_model_and_another_another);
+    GROUP(suite, "forward", every_length_up_to_the_context_has_its_shapes, the_first_loss_is_that_of_guessing,
+          a_model_is_its_modules_one_after_the_other);
+    GROUP(suite, "gradients", the_tied_table_gets_the_gradients_of_both_its_uses,
+          the_gradient_of_a_whole_model_is_that_of_difference_quotients);
+    GROUP(suite, "dropout", a_dropout_layer_acts_only_while_training, a_model_drops_only_while_training,
+          the_layers_of_a_model_drop_different_places);
+    GROUP(suite, "bad use", a_bad_model_is_refused_and_nothing_is_made, a_bad_layer_is_refused_and_nothing_is_made,
+          bad_input_is_refused_and_changes_nothing, a_model_that_was_refused_stays_inert,
+          without_a_context_nothing_happens);
+    return suite;
+}
