@@ -1,6 +1,8 @@
 #include "nn_support.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifdef _OPENMP
 #    include <omp.h>
@@ -35,11 +37,12 @@ void expect_digest(int line, gr_tensor *x, digest wanted) {
     expect_number(line, gr_name(x), "sum", sum, wanted.sum);
 }
 
-void expect_module(int line, gr_tensor *y, gr_tensor *x, size_t count, const digest *wanted) {
+void expect_module(int line, gr_tensor *y, gr_shape shape, gr_tensor *x, size_t count, const digest *wanted) {
     size_t at = 0, of_x = x ? 1 : 0;
     ck_assert_uint_eq(count, 1 + of_x + (size_t)gr_parameter_count(ctx));
+    expect_shape(line, y, shape);
     expect_digest(line, gr_named(y, "y"), wanted[at++]);
-    ck_assert_msg(gr_backward_from(y, sequence(gr_shape_of(y), 1)), "%s", gr_error_message(ctx));
+    ck_assert_msg(gr_backward_from(y, sequence(shape, 1)), "%s", gr_error_message(ctx));
     if (x) expect_digest(line, gr_named(gr_grad(x), "dx"), wanted[at++]);
     for (int k = 0; at < count; k++) {
         gr_tensor *w = gr_parameter_at(ctx, k);
@@ -74,4 +77,12 @@ void backward_at_random(gr_tensor *y) {
     gr_rng seed = gr_rng_seed(99);
     gr_tensor *dy = gr_normal(gr_context_of(y), gr_shape_of(y), 0, 1, &seed);
     ck_assert_msg(gr_backward_from(y, dy), "%s", gr_error_message(gr_context_of(y)));
+}
+
+const char *temporary_file(const void *text, size_t size) {
+    static char path[32];
+    strcpy(path, "/tmp/gradus_test_XXXXXX");
+    const int file = mkstemp(path);
+    ck_assert(file >= 0 && write(file, text, size) == (ssize_t)size && close(file) == 0);
+    return path;
 }

@@ -29,10 +29,10 @@ typedef struct digest {
 #define EXPECT_DIGEST(x, wanted) expect_digest(__LINE__, x, wanted)
 void expect_digest(int line, gr_tensor *x, digest wanted);
 
-/* Digests of y; then, after a backward pass from sequence(shape of y, 1), of the gradient of x (unless x is NULL) and
- * of every parameter of ctx. */
-#define EXPECT_MODULE(y, x, wanted) expect_module(__LINE__, y, x, sizeof(wanted) / sizeof(digest), wanted)
-void expect_module(int line, gr_tensor *y, gr_tensor *x, size_t count, const digest *wanted);
+/* y has this shape; the digests of y and then, after a backward pass from sequence(shape, 1), of the gradient of x
+ * (unless x is NULL) and of every parameter of ctx, are these. */
+#define EXPECT_MODULE(y, shape, x, wanted) expect_module(__LINE__, y, shape, x, sizeof(wanted) / sizeof(digest), wanted)
+void expect_module(int line, gr_tensor *y, gr_shape shape, gr_tensor *x, size_t count, const digest *wanted);
 
 /* All weights and all gradients of a context, one after the other, kept. */
 gr_tensor *snapshot(gr_context *c);
@@ -42,5 +42,8 @@ void use_threads(int threads);
 
 /* gr_backward from a fixed random seed over y. */
 void backward_at_random(gr_tensor *y);
+
+/* A new file with this text, to be removed by the test: its path. */
+const char *temporary_file(const void *text, size_t size);
 
 #endif

@@ -26,8 +26,8 @@ static attended attend(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask
 /* -- Against PyTorch ----------------------------------------------------------------------------------------------- */
 
 /* q = seq((2, 3, 4)), k = seq((2, 5, 4), 2), v = seq((2, 5, 6), 4):
- *     w = (q @ k.transpose(-2, -1) / 2).masked_fill(mask == 0, -inf).softmax(-1); y = w @ v; y.backward(seq(y.shape, 1))
- * digests of y, w and the gradients of q, k, v */
+ *     w = (q @ k.transpose(-2, -1) / 2).masked_fill(mask == 0, -inf).softmax(-1); y = w @ v; y.backward(seq(y.shape,
+ * 1)) digests of y, w and the gradients of q, k, v */
 static const struct {
     double mask[3 * T];
     digest wanted[5];
@@ -74,7 +74,7 @@ TEST(a_head_of_other_sizes_agrees_with_pytorch) { /* the above of x @ w_q.T, ...
     gr_attention_layer a = gr_attention_new(ctx, "a", config, &rng);
     gr_tensor *x = input(GR_SHAPE(2, 4, 6), 0);
     fill_parameters();
-    EXPECT_MODULE(gr_attention_forward(&a, x, NULL).output, x, wanted);
+    EXPECT_MODULE(gr_attention_forward(&a, x, NULL).output, GR_SHAPE(2, 4, 6), x, wanted);
 }
 
 /* -- Shapes and masks ---------------------------------------------------------------------------------------------- */
@@ -91,7 +91,8 @@ TEST(weights_are_a_distribution_over_what_is_seen) {
 
 TEST(d_k_and_d_v_are_d_model_unless_given) {
     gr_attention_layer plain = gr_attention_new(ctx, "", (gr_attention_config){.d_model = C}, &rng);
-    gr_attention_layer other = gr_attention_new(ctx, "b", (gr_attention_config){.d_model = C, .d_k = 2, .d_v = 9}, &rng);
+    gr_attention_layer other =
+        gr_attention_new(ctx, "b", (gr_attention_config){.d_model = C, .d_k = 2, .d_v = 9}, &rng);
     EXPECT_SHAPE(plain.w_k.weight, GR_SHAPE(C, C));
     EXPECT_SHAPE(plain.w_v.weight, GR_SHAPE(C, C));
     EXPECT_SHAPE(other.w_q.weight, GR_SHAPE(2, C));
@@ -215,7 +216,8 @@ static gr_tensor *one_head(const void *layer, gr_tensor *x) { return gr_attentio
 static gr_tensor *many_heads(const void *layer, gr_tensor *x) { return gr_multihead_forward(layer, x, NULL).output; }
 
 /* The outputs before each moment neither depend on what comes then, be it garbage, nor send a gradient to it or later.
- * (The gradients before it may be compared only without garbage: the garbage is a query too, and 0 times NaN is NaN.) */
+ * (The gradients before it may be compared only without garbage: the garbage is a query too, and 0 times NaN is NaN.)
+ */
 static void expect_causal(forward *f, const void *layer, double later) {
     gr_tensor *x = drawn(GR_SHAPE(B, T, C), -1, 1);
     for (int64_t t = 1; t < T; t++) {

@@ -217,6 +217,9 @@ TEST(a_tie_of_two_is_the_first_operands) {
     ck_assert(gr_backward(gr_sum(gr_add(gr_minimum(a, b), gr_scale(gr_maximum(a, b), 10)), GR_ALL)));
     EXPECT(gr_grad(a), 11, 10);
     EXPECT(gr_grad(b), 0, 1);
+    gr_tensor *zero = gr_scalar(ctx, 0), *minus_zero = gr_scalar(ctx, -0.0); /* equal, and can be told apart */
+    ck_assert(!signbit(gr_item(gr_minimum(zero, minus_zero))) && signbit(gr_item(gr_minimum(minus_zero, zero))));
+    ck_assert(!signbit(gr_item(gr_maximum(zero, minus_zero))) && signbit(gr_item(gr_maximum(minus_zero, zero))));
 }
 
 TEST(where_keeps_garbage_of_the_other_side_out_of_the_gradient) {

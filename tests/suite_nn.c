@@ -15,7 +15,7 @@ TEST(linear_agrees_with_pytorch) { /* nn.Linear(5, 4) on (2, 3, 5) */
     gr_linear_layer layer = gr_linear_new(ctx, "fc", (gr_linear_config){.in = 5, .out = 4, .bias = true}, &rng);
     gr_tensor *x = input(GR_SHAPE(2, 3, 5));
     fill_parameters();
-    EXPECT_MODULE(gr_linear_forward(&layer, x), x, wanted);
+    EXPECT_MODULE(gr_linear_forward(&layer, x), GR_SHAPE(2, 3, 4), x, wanted);
 }
 
 TEST(embedding_agrees_with_pytorch) { /* nn.Embedding(7, 3) on [[1, 4, 1], [6, 0, 1]] */
@@ -23,7 +23,7 @@ TEST(embedding_agrees_with_pytorch) { /* nn.Embedding(7, 3) on [[1, 4, 1], [6, 0
     static const int32_t ids[] = {1, 4, 1, 6, 0, 1};
     gr_embedding_layer layer = gr_embedding_new(ctx, "wte", (gr_embedding_config){.vocab = 7, .width = 3}, &rng);
     fill_parameters();
-    EXPECT_MODULE(gr_embedding_forward(&layer, (gr_tokens){ids, 2, 3}), NULL, wanted);
+    EXPECT_MODULE(gr_embedding_forward(&layer, (gr_tokens){ids, 2, 3}), GR_SHAPE(2, 3, 3), NULL, wanted);
 }
 
 TEST(layernorm_agrees_with_pytorch) { /* nn.LayerNorm(5) on (2, 3, 5) */
@@ -34,7 +34,7 @@ TEST(layernorm_agrees_with_pytorch) { /* nn.LayerNorm(5) on (2, 3, 5) */
     gr_layernorm_layer layer = gr_layernorm_new(ctx, "ln", 5, true);
     gr_tensor *x = input(GR_SHAPE(2, 3, 5));
     fill_parameters();
-    EXPECT_MODULE(gr_layernorm_forward(&layer, x), x, wanted);
+    EXPECT_MODULE(gr_layernorm_forward(&layer, x), GR_SHAPE(2, 3, 5), x, wanted);
 }
 
 TEST(rmsnorm_agrees_with_pytorch) { /* x / sqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w on (2, 3, 5) */
@@ -44,7 +44,7 @@ TEST(rmsnorm_agrees_with_pytorch) { /* x / sqrt((x * x).mean(-1, keepdim=True) +
     gr_rmsnorm_layer layer = gr_rmsnorm_new(ctx, "rms", 5);
     gr_tensor *x = input(GR_SHAPE(2, 3, 5));
     fill_parameters();
-    EXPECT_MODULE(gr_rmsnorm_forward(&layer, x), x, wanted);
+    EXPECT_MODULE(gr_rmsnorm_forward(&layer, x), GR_SHAPE(2, 3, 5), x, wanted);
 }
 
 TEST(mlp_agrees_with_pytorch) { /* c_proj(F.gelu(c_fc(x), approximate="tanh")) on (2, 3, 4) */
@@ -57,7 +57,7 @@ TEST(mlp_agrees_with_pytorch) { /* c_proj(F.gelu(c_fc(x), approximate="tanh")) o
     gr_mlp_layer layer = gr_mlp_new(ctx, "mlp", (gr_mlp_config){.width = 4, .bias = true}, &rng);
     gr_tensor *x = input(GR_SHAPE(2, 3, 4));
     fill_parameters();
-    EXPECT_MODULE(gr_mlp_forward(&layer, x), x, wanted);
+    EXPECT_MODULE(gr_mlp_forward(&layer, x), GR_SHAPE(2, 3, 4), x, wanted);
 }
 
 /* x + attn(h, h, h), h = ln_1(x), attn = nn.MultiheadAttention(6, 3, batch_first=True) with a causal attn_mask, then
@@ -81,7 +81,7 @@ TEST(block_agrees_with_pytorch) {
     gr_block_layer block = gr_block_new(ctx, "h", config, &rng);
     gr_tensor *x = input(GR_SHAPE(2, 4, 6));
     fill_parameters();
-    EXPECT_MODULE(gr_block_forward(&block, x, NULL).output, x, wanted);
+    EXPECT_MODULE(gr_block_forward(&block, x, NULL).output, GR_SHAPE(2, 4, 6), x, wanted);
 }
 
 /* ln_f(two such blocks of nn.Embedding(7, 6)(ids) + nn.Embedding(5, 6)(arange(4))) @ wte.weight.T */
@@ -119,7 +119,7 @@ TEST(gpt_agrees_with_pytorch) {
     gr_gpt_config config = {.vocab = 7, .context = 5, .layers = 2, .heads = 3, .width = 6, .bias = true};
     gr_gpt *gpt = gr_gpt_new(ctx, config);
     fill_parameters();
-    EXPECT_MODULE(gr_gpt_forward(gpt, (gr_tokens){ids, 2, 4}), NULL, wanted);
+    EXPECT_MODULE(gr_gpt_forward(gpt, (gr_tokens){ids, 2, 4}), GR_SHAPE(2, 4, 7), NULL, wanted);
 }
 
 /* -- What a model is made of --------------------------------------------------------------------------------------- */
@@ -143,9 +143,18 @@ TEST(parameters_have_the_names_and_shapes_of_gpt2_in_pytorch) { /* _i: with bias
         const char *name;
         int rows, columns;
     } of_block[] = {
-        {"ln_1.weight", C, 0},    {"ln_1.bias", C, 0},     {"attn.c_attn.weight", 3 * C, C}, {"attn.c_attn.bias", 3 * C, 0},
-        {"attn.c_proj.weight", C, C}, {"attn.c_proj.bias", C, 0}, {"ln_2.weight", C, 0}, {"ln_2.bias", C, 0},
-        {"mlp.c_fc.weight", 4 * C, C}, {"mlp.c_fc.bias", 4 * C, 0}, {"mlp.c_proj.weight", C, 4 * C}, {"mlp.c_proj.bias", C, 0},
+        {"ln_1.weight", C, 0},
+        {"ln_1.bias", C, 0},
+        {"attn.c_attn.weight", 3 * C, C},
+        {"attn.c_attn.bias", 3 * C, 0},
+        {"attn.c_proj.weight", C, C},
+        {"attn.c_proj.bias", C, 0},
+        {"ln_2.weight", C, 0},
+        {"ln_2.bias", C, 0},
+        {"mlp.c_fc.weight", 4 * C, C},
+        {"mlp.c_fc.bias", 4 * C, 0},
+        {"mlp.c_proj.weight", C, 4 * C},
+        {"mlp.c_proj.bias", C, 0},
     };
     gr_gpt_config config = tiny;
     config.bias = _i;
@@ -193,6 +202,12 @@ TEST(layers_begin_with_the_spread_they_document) {
     gr_embedding_layer embedding = gr_embedding_new(ctx, "b", (gr_embedding_config){.vocab = 100, .width = 50}, &rng);
     ck_assert_double_eq_tol(root_mean_square(linear.weight), 0.1, 0.005); /* 1 / sqrt(in) */
     ck_assert_double_eq_tol(root_mean_square(embedding.weight), 1, 0.05);
+    gr_multihead_layer heads = gr_multihead_new(ctx, "m", (gr_multihead_config){100, 4, false, true, 0.5, 0}, &rng);
+    ck_assert_double_eq_tol(root_mean_square(heads.c_attn.weight), 0.5, 0.025);
+    ck_assert_double_eq_tol(root_mean_square(heads.c_proj.weight), 0.5, 0.025); /* std, unless proj_std is given */
+    gr_mlp_layer mlp = gr_mlp_new(ctx, "f", (gr_mlp_config){.width = 25, .std = 0.5}, &rng);
+    ck_assert_double_eq_tol(root_mean_square(mlp.c_fc.weight), 0.5, 0.025);
+    ck_assert_double_eq_tol(root_mean_square(mlp.c_proj.weight), 0.1, 0.005);
     ck_assert_ptr_null(linear.bias);
     ck_assert_ptr_null(gr_layernorm_new(ctx, "c", 3, false).bias);
 }
@@ -219,6 +234,15 @@ TEST(every_length_up_to_the_context_has_its_shapes) {
         EXPECT_SHAPE(gr_gpt_forward(gpt, (gr_tokens){some_ids, B, time}), GR_SHAPE(B, time, V));
         for (int layer = 0; layer < L; layer++) EXPECT_SHAPE(gpt->weights[layer], GR_SHAPE(B, H, time, time));
     }
+}
+
+TEST(layers_take_any_leading_axes) {
+    gr_linear_layer linear = gr_linear_new(ctx, "fc", (gr_linear_config){.in = 5, .out = 4}, &rng);
+    gr_layernorm_layer norm = gr_layernorm_new(ctx, "ln", 5, true);
+    EXPECT_SHAPE(gr_linear_forward(&linear, sequence(GR_SHAPE(5), 0)), GR_SHAPE(4));
+    EXPECT_SHAPE(gr_linear_forward(&linear, sequence(GR_SHAPE(2, 1, 3, 5), 0)), GR_SHAPE(2, 1, 3, 4));
+    EXPECT_SHAPE(gr_layernorm_forward(&norm, sequence(GR_SHAPE(5), 0)), GR_SHAPE(5));
+    EXPECT_SHAPE(gr_layernorm_forward(&norm, sequence(GR_SHAPE(0, 5), 0)), GR_SHAPE(0, 5));
 }
 
 TEST(the_first_loss_is_that_of_guessing) {
@@ -261,9 +285,10 @@ static gr_tensor *logits_of(gr_context *c, gr_tensor **in, void *arg) {
     gpt->wte.weight = *in++, gpt->wpe.weight = *in++;
     for (int layer = 0; layer < L; layer++) {
         gr_block_layer *b = &gpt->h[layer];
-        gr_tensor **place[] = {&b->ln_1.weight,      &b->ln_1.bias,        &b->attn.c_attn.weight, &b->attn.c_attn.bias,
-                               &b->attn.c_proj.weight, &b->attn.c_proj.bias, &b->ln_2.weight, &b->ln_2.bias,
-                               &b->mlp.c_fc.weight,  &b->mlp.c_fc.bias,    &b->mlp.c_proj.weight,  &b->mlp.c_proj.bias};
+        gr_tensor **place[] = {&b->ln_1.weight,      &b->ln_1.bias,          &b->attn.c_attn.weight,
+                               &b->attn.c_attn.bias, &b->attn.c_proj.weight, &b->attn.c_proj.bias,
+                               &b->ln_2.weight,      &b->ln_2.bias,          &b->mlp.c_fc.weight,
+                               &b->mlp.c_fc.bias,    &b->mlp.c_proj.weight,  &b->mlp.c_proj.bias};
         for (size_t i = 0; i < sizeof place / sizeof *place; i++) *place[i] = *in++;
     }
     gpt->ln_f.weight = *in++, gpt->ln_f.bias = *in++;
@@ -310,6 +335,24 @@ TEST(a_model_drops_only_while_training) {
     ck_assert(same_tensors(y, gr_gpt_forward(gr_gpt_new(ctx, tiny), tokens)));
     gr_gpt_training(gpt, true);
     ck_assert(!same_tensors(y, gr_gpt_forward(gpt, tokens)));
+}
+
+/* With the last weights of the other half at 0, what a half adds to x is all that a block adds; the half is given 0s.
+ */
+TEST(both_halves_of_a_block_are_dropped) {
+    gr_multihead_config config = {.width = C, .heads = H, .std = 0.5};
+    gr_block_layer block = gr_block_new(ctx, "h", config, &rng);
+    gr_tensor *x = drawn(GR_SHAPE(B, 4, C), -1, 1), *silent[] = {block.attn.c_proj.weight, block.mlp.c_proj.weight};
+    block.drop = gr_dropout_new(0.5, 1);
+    for (int half = 0; half < 2; half++) {
+        gr_tensor *kept = gr_keep(silent[half]);
+        ck_assert(gr_to_array(gr_zeros(ctx, gr_shape_of(kept)), gr_data(silent[half])));
+        gr_tensor *added = gr_sub(gr_block_forward(&block, x, NULL).output, x);
+        int zeros = 0;
+        for (int64_t i = 0; i < gr_numel(added); i++) zeros += gr_data(added)[i] == 0;
+        ck_assert(zeros > 10 && zeros < 38); /* of 48: 24 are expected, 4 sigma are 14 */
+        ck_assert(gr_to_array(kept, gr_data(silent[half])));
+    }
 }
 
 TEST(the_layers_of_a_model_drop_different_places) {
@@ -400,7 +443,8 @@ static const char *bad_forward(int at) {
     REFUSED(gr_attention_forward(NULL, gr_scalar(ctx, 1), NULL).output, "attention: the layer is NULL")
     REFUSED(gr_multihead_forward(&h->attn, gr_zeros(ctx, GR_SHAPE(4, 6)), NULL).output, "x (4, 6) is not (B, T, C)")
     REFUSED(gr_multihead_forward(&h->attn, gr_zeros(ctx, GR_SHAPE(1, 4, 5)), NULL).output, "linear: x (1, 4, 5)")
-    REFUSED(gr_linear_forward(&h->mlp.c_fc, gr_zeros(ctx, GR_SHAPE(2, 5))), "linear: x (2, 5), transformer.h.0.mlp.c_fc")
+    REFUSED(gr_linear_forward(&h->mlp.c_fc, gr_zeros(ctx, GR_SHAPE(2, 5))),
+            "linear: x (2, 5), transformer.h.0.mlp.c_fc")
     return NULL;
 }
 
@@ -452,12 +496,12 @@ Suite *nn_suite(void) {
     add_rows(suite, "names", parameters_have_the_names_and_shapes_of_gpt2_in_pytorch, 2);
     GROUP(suite, "first weights", a_name_may_have_no_prefix, the_first_weights_are_those_of_gpt2,
           layers_begin_with_the_spread_they_document, one_seed_gives_one_model_and_another_another);
-    GROUP(suite, "forward", every_length_up_to_the_context_has_its_shapes, the_first_loss_is_that_of_guessing,
-          a_model_is_its_modules_one_after_the_other);
+    GROUP(suite, "forward", every_length_up_to_the_context_has_its_shapes, layers_take_any_leading_axes,
+          the_first_loss_is_that_of_guessing, a_model_is_its_modules_one_after_the_other);
     GROUP(suite, "gradients", the_tied_table_gets_the_gradients_of_both_its_uses,
           the_gradient_of_a_whole_model_is_that_of_difference_quotients);
     GROUP(suite, "dropout", a_dropout_layer_acts_only_while_training, a_model_drops_only_while_training,
-          the_layers_of_a_model_drop_different_places);
+          both_halves_of_a_block_are_dropped, the_layers_of_a_model_drop_different_places);
     GROUP(suite, "bad use", a_bad_model_is_refused_and_nothing_is_made, a_bad_layer_is_refused_and_nothing_is_made,
           bad_input_is_refused_and_changes_nothing, a_model_that_was_refused_stays_inert,
           without_a_context_nothing_happens);

@@ -30,19 +30,39 @@ static const struct {
     double momentum, beta1, beta2, eps;
     digest w, b;
 } known[] = {
-    {SGD, 0, 0, 0, 0, /* SGD(lr=1) */
+    {SGD,
+     0,
+     0,
+     0,
+     0, /* SGD(lr=1) */
      {0.0039297775249999955, 0.0039297775249999955, 0.80400990955781237},
      {-0.0062500000000000125, -0.087500000000000022, 0.92031249999999987}},
-    {SGD, 0.9, 0, 0, 0, /* SGD(lr=1, momentum=0.9) */
+    {SGD,
+     0.9,
+     0,
+     0,
+     0, /* SGD(lr=1, momentum=0.9) */
      {0.092247849650000019, 0.092247849650000019, -0.34815750443437521},
      {-0.24171250000000005, -0.35660000000000003, 1.8685749999999999}},
-    {ADAM, 0, 0, 0, 0, /* Adam() */
+    {ADAM,
+     0,
+     0,
+     0,
+     0, /* Adam() */
      {0.25984809480002752, 0.25984809480002752, -0.59418606805452712},
      {-0.23002174567310513, -0.39518531354458641, 1.7530527373106437}},
-    {ADAMW, 0, 0, 0, 0, /* AdamW() */
+    {ADAMW,
+     0,
+     0,
+     0,
+     0, /* AdamW() */
      {0.27229748772089463, 0.27229748772089463, -0.85594445279488329},
      {-0.23002174567310513, -0.39518531354458641, 1.7530527373106437}},
-    {ADAMW, 0, 0.8, 0.95, 1e-3, /* AdamW(betas=(0.8, 0.95), eps=1e-3) */
+    {ADAMW,
+     0,
+     0.8,
+     0.95,
+     1e-3, /* AdamW(betas=(0.8, 0.95), eps=1e-3) */
      {0.24411945731272797, 0.24411945731272797, -0.70918422494026745},
      {-0.21773081431735608, -0.38796048167694275, 1.7220387116290394}},
 };
@@ -144,7 +164,8 @@ static const char *bad_step(int at) {
     if (at == 4) adamw = gr_adamw_new(ctx, (gr_adamw_config){.beta1 = 1}), message = "adamw: beta1 1, beta2 0.999";
     if (at == 5) adamw = gr_adam_new(ctx, (gr_adamw_config){.beta2 = -0.5}), message = "adam: beta1 0.9, beta2 -0.5";
     if (at == 6) adamw = gr_adamw_new(ctx, (gr_adamw_config){.eps = -1}), message = "adamw: eps is -1";
-    if (at == 7) adamw = gr_adamw_new(ctx, (gr_adamw_config){.weight_decay = NAN}), message = "adamw: weight_decay is nan";
+    if (at == 7)
+        adamw = gr_adamw_new(ctx, (gr_adamw_config){.weight_decay = NAN}), message = "adamw: weight_decay is nan";
     if (at == 8) sgd = gr_sgd_new(ctx, (gr_sgd_config){.momentum = -1}), message = "sgd: momentum is -1";
     if (at == 9) sgd = gr_sgd_new(ctx, (gr_sgd_config){.weight_decay = -1}), message = "sgd: weight_decay is -1";
     if (at >= 4 && message) stepped = gr_sgd_step(sgd, 0.1) || gr_adamw_step(adamw, 0.1);
@@ -200,6 +221,7 @@ TEST(gradients_are_scaled_to_the_largest_norm) {
     set_3_4(1);
     gr_tensor *before = snapshot(ctx);
     ck_assert_double_eq(gr_clip_grad_norm(ctx, 5), 5);
+    ck_assert_double_eq(gr_clip_grad_norm(ctx, 7), 5);
     ck_assert_double_eq(gr_clip_grad_norm(ctx, INFINITY), 5);
     ck_assert(same_tensors(before, snapshot(ctx)));
     ck_assert_double_eq(gr_clip_grad_norm(ctx, 2), 5);
@@ -209,9 +231,10 @@ TEST(gradients_are_scaled_to_the_largest_norm) {
 }
 
 TEST(the_norm_neither_overflows_nor_vanishes) {
-    const double scale[] = {1e30, 1e19, 1e-15, 1e-30, 5e37, 1e-38,
+    const double scale[] = {
+        1e30,  1e19,   1e-15, 1e-30, 5e37,   1e-38,
 #ifdef GR_DOUBLE
-                            1e300, 1e-300, 2e307, 1e154, 1e-160,
+        1e300, 1e-300, 2e307, 1e154, 1e-160,
 #endif
     };
     make_parameters();
@@ -261,7 +284,8 @@ TEST(a_cosine_has_its_corners) {
     const struct {
         int64_t step;
         double rate;
-    } corner[] = {{-5, 1e-5}, {0, 1e-5}, {49, 5e-4}, {99, 1e-3}, {100, 1e-3}, {1050, 5.5e-4}, {2000, 1e-4}, {99999, 1e-4}};
+    } corner[] = {{-5, 1e-5},  {0, 1e-5},      {49, 5e-4},   {99, 1e-3},
+                  {100, 1e-3}, {1050, 5.5e-4}, {2000, 1e-4}, {99999, 1e-4}};
     for (size_t i = 0; i < sizeof corner / sizeof *corner; i++)
         ck_assert_double_eq_tol(gr_cosine(corner[i].step, c), corner[i].rate, 1e-15);
     ck_assert_double_gt(gr_cosine(1999, c), 1e-4); /* the last step of the run has not quite reached it */

@@ -97,6 +97,23 @@ TEST(a_row_does_not_depend_on_the_other_rows) {
     ck_assert(same_tensors(gr_matmul(x, gr_slice(y, 1, 3, 40, 4)), gr_slice(z, 1, 3, 40, 4)));
 }
 
+TEST(the_gradient_of_a_matrix_used_by_a_batch_is_a_sum_over_the_batch) {
+    gr_tensor *x = drawn(GR_SHAPE(3, 2, 5, 4), -1, 1), *matrix = drawn(GR_SHAPE(4, 6), -1, 1);
+    gr_tensor *seed = drawn(GR_SHAPE(3, 2, 5, 6), -1, 1), *alone = gr_requires_grad(gr_keep(matrix));
+    for (int64_t i = 0; i < 6; i++) {
+        gr_tensor *y = gr_matmul(gr_select(gr_select(x, 0, i / 2), 0, i % 2), alone);
+        ck_assert(gr_backward_from(y, gr_select(gr_select(seed, 0, i / 2), 0, i % 2)));
+    }
+    const gr_shape broadcast[] = {GR_SHAPE(4, 6), GR_SHAPE(1, 4, 6), GR_SHAPE(1, 1, 4, 6)};
+    for (int i = 0; i < 3; i++) {
+        gr_tensor *b = gr_requires_grad(gr_reshape(gr_keep(matrix), broadcast[i]));
+        ck_assert(gr_backward_from(gr_matmul(x, b), seed));
+        double found[24], wanted[24];
+        read_values(gr_grad(b), found), read_values(gr_grad(alone), wanted);
+        for (int e = 0; e < 24; e++) demand_near("db", e, found[e], wanted[e], 30);
+    }
+}
+
 TEST(linear_is_x_times_the_transposed_weight_plus_bias) {
     const gr_shape inputs[] = {GR_SHAPE(7), GR_SHAPE(5, 7), GR_SHAPE(2, 3, 7), GR_SHAPE(2, 1, 3, 2, 7)};
     for (int i = 0; i < 4; i++)
@@ -129,6 +146,7 @@ Suite *products_suite(void) {
     Suite *suite = suite_create("products");
     add_rows(suite, "matmul", matmul_is_a_sum_of_products, PAIRS);
     GROUP(suite, "products", a_transposed_operand_gives_the_same_product, a_row_does_not_depend_on_the_other_rows,
+          the_gradient_of_a_matrix_used_by_a_batch_is_a_sum_over_the_batch,
           linear_is_x_times_the_transposed_weight_plus_bias, attention_products_are_products);
     return suite;
 }

@@ -43,7 +43,7 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
     bool fresh_ground = gr_ok(ctx) && mark(y);
     if (fresh_ground) {
         gr_tensor *dy = gr_gradient(y);
-        if (gr_ok(ctx)) gr_run_map(gr_map_of(ctx, GR_MAP_plus), 0, dy, 1, &seed);
+        if (gr_ok(ctx)) gr_run_map(GR_MAP_plus, 0, dy, 1, &seed);
     }
     for (gr_node *n = fresh_ground ? y->node : NULL; n && gr_ok(ctx); n = n->previous) {
         if (!n->reached) continue;

@@ -27,7 +27,7 @@ static gr_tensor *elementwise(const gr_op *op, gr_shape shape, int count, gr_ten
     gr_context *ctx = in[0]->ctx;
     gr_tensor *y = gr_new(ctx, op->name, false, shape);
     if (gr_is_inert(y)) return y;
-    gr_run_map(gr_map_of(ctx, r->forward), t ? (gr_real)*t : 0, y, count, in);
+    gr_run_map(r->forward, t ? *t : 0, y, count, in);
     return gr_record(op, y, count, in, t, t ? sizeof *t : 0);
 }
 

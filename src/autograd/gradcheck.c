@@ -71,7 +71,7 @@ static bool make_variables(check *c, gr_tensor **inputs, const bool *wanted) {
     for (int i = 0; c->inputs && i < c->count; i++) {
         gr_tensor *copy = gr_new(c->ctx, "gradcheck", false, inputs[i]->shape);
         if (gr_is_inert(copy)) return false;
-        gr_run_map(gr_map_of(c->ctx, GR_MAP_copy), 0, copy, 1, &inputs[i]);
+        gr_run_map(GR_MAP_copy, 0, copy, 1, &inputs[i]);
         copy->name = inputs[i]->name;
         c->inputs[i] = copy;
         if (wanted && !wanted[i]) continue;

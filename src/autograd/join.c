@@ -18,7 +18,7 @@ static void concat_backward(gr_node *n) {
         int64_t size = n->in[i]->shape.dim[axis];
         gr_tensor *dx = gr_wants(n, i) ? gr_gradient(n->in[i]) : NULL;
         gr_tensor *dy = dx ? part_of(n->out->grad, axis, start, size) : NULL;
-        if (!gr_is_inert(dx) && !gr_is_inert(dy)) gr_run_map(gr_map_of(dx->ctx, GR_MAP_plus), 0, dx, 1, &dy);
+        if (!gr_is_inert(dx) && !gr_is_inert(dy)) gr_run_map(GR_MAP_plus, 0, dx, 1, &dy);
         start += size;
     }
 }
@@ -34,7 +34,7 @@ static void gather_rows_backward(gr_node *n) {
     gr_tensor *dw = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
     if (gr_is_inert(dw)) return;
     int64_t width = dw->shape.dim[1];
-    gr_map *plus = gr_map_of(dw->ctx, GR_MAP_plus);
+    gr_map *plus = dw->ctx->kernels->map[GR_MAP_plus];
     for (int64_t i = 0; i < p->count; i++)
         plus(&(gr_row){(size_t)width, {dw->data + p->ids[i] * width, n->out->grad->data + i * width}, {1, 1}, 0});
 }
@@ -67,7 +67,7 @@ gr_tensor *gr_concat(gr_tensor **x, int count, int axis) {
     for (int i = 0; i < count && !gr_is_inert(y); i++) {
         gr_tensor *part = part_of(y, at, start, x[i]->shape.dim[at]);
         if (gr_is_inert(part)) return part;
-        gr_run_map(gr_map_of(y->ctx, GR_MAP_copy), 0, part, 1, &x[i]);
+        gr_run_map(GR_MAP_copy, 0, part, 1, &x[i]);
         start += x[i]->shape.dim[at];
     }
     return gr_record(op, y, count, x, &at, sizeof at);

@@ -56,8 +56,7 @@ static void mse_backward(gr_node *n) {
         if (!gr_wants(n, i)) continue;
         gr_tensor *dx = gr_gradient(n->in[i]); /* dy is one number, broadcast */
         if (!gr_is_inert(dx))
-            gr_run_map(gr_map_of(dx->ctx, GR_MAP_mse_dx), (gr_real)t, dx, 3,
-                       (gr_tensor *[]){n->out->grad, n->in[i], n->in[1 - i]});
+            gr_run_map(GR_MAP_mse_dx, t, dx, 3, (gr_tensor *[]){n->out->grad, n->in[i], n->in[1 - i]});
     }
 }
 
@@ -105,7 +104,7 @@ gr_tensor *gr_mse(gr_tensor *x, gr_tensor *target) {
     if (n == 0) return gr_refuse(&gr_op_mse, 2, in, "nothing to take the mean of");
     gr_tensor *difference = gr_new(x->ctx, "mse", false, x->shape), *y = gr_new(x->ctx, "mse", false, GR_SCALAR);
     if (gr_is_inert(difference) || gr_is_inert(y)) return gr_inert(x->ctx);
-    gr_run_map(gr_map_of(x->ctx, GR_MAP_sub), 0, difference, 2, in);
+    gr_run_map(GR_MAP_sub, 0, difference, 2, in);
     y->data[0] = x->ctx->kernels->sum_squares((size_t)n, difference->data, 0, 1) / (gr_real)n;
     return gr_record(&gr_op_mse, y, 2, in, NULL, 0);
 }

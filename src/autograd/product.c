@@ -138,7 +138,7 @@ gr_tensor *gr_linear(gr_tensor *x, gr_tensor *weight, gr_tensor *bias) {
     shape.dim[shape.ndim - 1] = weight->shape.dim[0];
     gr_tensor *y = gr_new(x->ctx, "linear", false, shape);
     if (gr_is_inert(y)) return y;
-    if (bias) gr_run_map(gr_map_of(x->ctx, GR_MAP_copy), 0, y, 1, &bias);
+    if (bias) gr_run_map(GR_MAP_copy, 0, y, 1, &bias);
     gr_product(y, x, gr_swapped(weight), (gr_product_how){.accumulate = bias != NULL});
     return gr_record(&gr_op_linear, y, 3, in, NULL, 0);
 }

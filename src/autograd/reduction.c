@@ -26,8 +26,7 @@ static void add_back(gr_node *n, gr_map_name map, double t, gr_tensor *c) {
     const reduced *r = n->saved;
     if (!gr_wants(n, 0)) return;
     gr_tensor *dx = gr_gradient(n->in[0]), *dy = under(n->out->grad, r->kept);
-    if (gr_ok(n->out->ctx))
-        gr_run_map(gr_map_of(dx->ctx, map), (gr_real)t, dx, c ? 3 : 1, (gr_tensor *[]){dy, n->in[0], c});
+    if (gr_ok(n->out->ctx)) gr_run_map(map, t, dx, c ? 3 : 1, (gr_tensor *[]){dy, n->in[0], c});
 }
 
 static void sum_backward(gr_node *n) { add_back(n, GR_MAP_plus, 0, NULL); }

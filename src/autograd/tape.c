@@ -10,7 +10,8 @@ static const char *label_of(const gr_op *op, int i) {
 
 gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in) {
     gr_context *ctx = NULL;
-    for (int i = 0; i < count; i++) /* what was made of nothing but NULL has no context: another operand's tells of it */
+    for (int i = 0; i < count;
+         i++) /* what was made of nothing but NULL has no context: another operand's tells of it */
         if (in[i] && (!ctx || !ctx->kernels)) ctx = in[i]->ctx;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     for (int i = 0; i < count; i++) {
@@ -108,7 +109,7 @@ void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr
     gr_tensor *dx = gr_gradient(n->in[i]);
     if (gr_is_inert(dx)) return;
     if (gr_shape_equal(n->in[i]->shape, n->out->shape)) {
-        gr_run_map(gr_map_of(ctx, map), (gr_real)t, dx, count, operands);
+        gr_run_map(map, t, dx, count, operands);
         return;
     }
     if (map == GR_MAP_plus) { /* the terms are at hand: no need to write them down first */
@@ -118,7 +119,7 @@ void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr
     gr_tensor *terms = gr_pool_take(ctx, n->out->shape);
     if (gr_is_inert(terms)) return;
     memset(terms->data, 0, (size_t)gr_shape_numel(terms->shape) * sizeof *terms->data);
-    gr_run_map(gr_map_of(ctx, map), (gr_real)t, terms, count, operands);
+    gr_run_map(map, t, terms, count, operands);
     gr_sum_to(dx, terms, true);
     gr_pool_give(terms);
 }

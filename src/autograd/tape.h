@@ -60,6 +60,4 @@ gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh);
  * those that add; every operand has a shape that broadcasts to that of the node's output. */
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);
 
-static inline gr_map *gr_map_of(const gr_context *ctx, gr_map_name name) { return ctx->kernels->map[name]; }
-
 #endif

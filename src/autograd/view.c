@@ -61,7 +61,7 @@ static void view_backward(gr_node *n) {
     if (!gr_wants(n, 0)) return;
     gr_tensor *dx = gr_gradient(n->in[0]);
     gr_tensor *seen = gr_is_inert(dx) ? dx : take_view(dx, n->saved);
-    if (!gr_is_inert(seen)) gr_run_map(gr_map_of(dx->ctx, GR_MAP_plus), 0, seen, 1, &n->out->grad);
+    if (!gr_is_inert(seen)) gr_run_map(GR_MAP_plus, 0, seen, 1, &n->out->grad);
 }
 
 static void expand_backward(gr_node *n) {

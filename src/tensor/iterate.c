@@ -78,11 +78,11 @@ static void run_elements(size_t begin, size_t end, int thread, void *arg) {
     }
 }
 
-void gr_run_map(gr_map *map, gr_real t, gr_tensor *y, int count, gr_tensor *const *operands) {
+void gr_run_map(gr_map_name map, double t, gr_tensor *y, int count, gr_tensor *const *operands) {
     assert(count < GR_ROW_OPERANDS);
     int64_t n = gr_shape_numel(y->shape);
     if (n == 0 || !gr_ok(y->ctx)) return;
-    walk w = {.map = map, .t = t, .operands = count + 1, .shape = y->shape};
+    walk w = {.map = y->ctx->kernels->map[map], .t = (gr_real)t, .operands = count + 1, .shape = y->shape};
     w.base[0] = y->data;
     broadcast_strides(y, y->shape, w.stride[0]);
     for (int k = 0; k < count; k++) {

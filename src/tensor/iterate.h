@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-/* Runs the map y = f(operands) over all elements of y; operands are broadcast to the shape of y. At most 3 operands. */
-void gr_run_map(gr_map *map, gr_real t, gr_tensor *y, int count, gr_tensor *const *operands);
+/* Runs the map y = f(operands, t) over all elements of y; operands, at most 3, are broadcast to the shape of y. */
+void gr_run_map(gr_map_name map, double t, gr_tensor *y, int count, gr_tensor *const *operands);
 
 #endif

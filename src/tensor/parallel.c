@@ -40,3 +40,18 @@ void gr_parallel_for(size_t n, size_t cost, gr_range_function *run, void *arg) {
     for (size_t t = 0; t < threads; t++) run(piece_start(n, threads, t), piece_start(n, threads, t + 1), (int)t, arg);
 #endif
 }
+
+typedef struct rows_job {
+    gr_row_function *run;
+    void *arg;
+} rows_job;
+
+static void run_rows(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const rows_job *job = arg;
+    for (size_t row = begin; row < end; row++) job->run(row, job->arg);
+}
+
+void gr_parallel_rows(size_t rows, size_t cost, gr_row_function *run, void *arg) {
+    gr_parallel_for(rows, cost, run_rows, &(rows_job){run, arg});
+}

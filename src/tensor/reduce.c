@@ -75,7 +75,7 @@ void gr_sum_to(gr_tensor *y, gr_tensor *x, bool accumulate) {
             together = false; /* a kept axis between reduced ones */
     }
     if (!set) { /* nothing to sum: a copy, or an addition */
-        gr_run_map(x->ctx->kernels->map[accumulate ? GR_MAP_plus : GR_MAP_copy], 0, y, 1, &x);
+        gr_run_map(accumulate ? GR_MAP_plus : GR_MAP_copy, 0, y, 1, &x);
     } else if (together) {
         sum_middle(y, x, outer, m, inner, accumulate);
     } else {

@@ -42,7 +42,7 @@ bool gr_is_contiguous(const gr_tensor *x) {
 gr_tensor *gr_contiguous(gr_tensor *x) {
     if (gr_is_contiguous(x)) return x;
     gr_tensor *y = gr_new(x->ctx, "copy", false, x->shape);
-    if (!gr_is_inert(y)) gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, y, 1, &x);
+    if (!gr_is_inert(y)) gr_run_map(GR_MAP_copy, 0, y, 1, &x);
     return y;
 }
 
@@ -116,7 +116,7 @@ gr_tensor *gr_keep(gr_tensor *x) {
     if (!x || gr_is_inert(x)) return gr_inert(x ? x->ctx : NULL);
     gr_tensor *y = gr_new(x->ctx, "keep", true, x->shape);
     if (gr_is_inert(y)) return y;
-    gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, y, 1, &x);
+    gr_run_map(GR_MAP_copy, 0, y, 1, &x);
     return x->name ? gr_named(y, x->name) : y;
 }
 
@@ -161,6 +161,6 @@ bool gr_to_array(gr_tensor *x, gr_real *out) {
     if (gr_is_inert(x) || !out || !gr_ok(x->ctx)) return false;
     gr_tensor y = {.ctx = x->ctx, .data = out, .shape = x->shape};
     gr_shape_strides(x->shape, y.stride);
-    gr_run_map(x->ctx->kernels->map[GR_MAP_copy], 0, &y, 1, &x);
+    gr_run_map(GR_MAP_copy, 0, &y, 1, &x);
     return true;
 }
