@@ -10,7 +10,8 @@
     X(tensor) X(views) X(random) X(print)                                    \
     X(kernels) X(sums) X(matmul) X(threads)                                  \
     X(ops) X(products) X(rows) X(conventions)                                \
-    X(autograd) X(gradients) X(errors) X(refusals)
+    X(autograd) X(gradients) X(errors) X(refusals)                           \
+    X(nn) X(attention) X(optim) X(text) X(training)
 /* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);

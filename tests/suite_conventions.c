@@ -92,6 +92,30 @@ TEST(a_query_that_sees_nothing_is_0_with_zero_gradients) {
     ck_assert(gr_item(gr_norm(gr_grad(a.k), GR_ALL)) > 0);
 }
 
+TEST(garbage_in_a_query_that_sees_nothing_changes_no_bit) {
+    enum { BLIND = 3 };
+    gr_tensor *mask = gr_full(ctx, GR_SHAPE(QUERIES, KEYS), 1);
+    for (int64_t j = 0; j < KEYS; j++) gr_data(mask)[BLIND * KEYS + j] = 0;
+    attended clean = draw_attention(), dirty = {gr_keep(clean.q), clean.k, clean.v, NULL, NULL};
+    spoil(dirty.q, BLIND, garbage[_i]);
+    attended a = attend(&clean, mask, QUERIES), b = attend(&dirty, mask, QUERIES);
+    ck_assert(same_tensors(a.output, b.output) && same_tensors(gr_grad(a.q), gr_grad(b.q)));
+    ck_assert(same_tensors(gr_grad(a.k), gr_grad(b.k)) && same_tensors(gr_grad(a.v), gr_grad(b.v)));
+}
+
+TEST(garbage_in_the_gradient_of_a_query_that_sees_nothing_changes_no_bit) {
+    enum { BLIND = 1 };
+    gr_tensor *weights = drawn(GR_SHAPE(2, QUERIES, KEYS), 0.5, 1),
+              *v = gr_requires_grad(drawn(GR_SHAPE(2, KEYS, SIZE), -1, 1));
+    for (int64_t j = 0; j < KEYS; j++) gr_data(weights)[BLIND * KEYS + j] = 0;
+    gr_tensor *seed = drawn(GR_SHAPE(2, QUERIES, SIZE), -1, 1), *dirty = gr_keep(seed),
+              *w = gr_requires_grad(gr_keep(v));
+    spoil(dirty, BLIND, garbage[_i]);
+    ck_assert(gr_backward_from(gr_attention_output(weights, v), seed));
+    ck_assert(gr_backward_from(gr_attention_output(weights, w), dirty));
+    ck_assert(same_tensors(gr_grad(v), gr_grad(w)));
+}
+
 TEST(when_no_query_sees_anything_all_is_0_even_beside_garbage) {
     attended drawing = draw_attention();
     spoil(drawing.k, 1, garbage[_i]), spoil(drawing.v, 4, garbage[_i]);
@@ -292,6 +316,8 @@ Suite *conventions_suite(void) {
     Suite *suite = suite_create("conventions");
     add_rows(suite, "hidden slots", garbage_in_a_hidden_slot_changes_no_bit, GARBAGE);
     add_rows(suite, "the future", garbage_in_the_future_changes_no_bit_of_the_past, GARBAGE);
+    add_rows(suite, "a blind query", garbage_in_a_query_that_sees_nothing_changes_no_bit, GARBAGE);
+    add_rows(suite, "its gradient", garbage_in_the_gradient_of_a_query_that_sees_nothing_changes_no_bit, GARBAGE);
     add_rows(suite, "nothing seen", when_no_query_sees_anything_all_is_0_even_beside_garbage, GARBAGE);
     GROUP(suite, "masks", a_query_that_sees_nothing_is_0_with_zero_gradients,
           the_textbook_way_of_masking_gives_the_same_weights);

@@ -10,9 +10,9 @@ static gr_real operand[GR_ROW_OPERANDS][ROOM], by_fast[ROOM], by_reference[ROOM]
 
 static const char *map_name(int map) {
     static const char *const name[] = {
-#define NAME(map) #map,
-        GR_MAPS(NAME) GR_GRADIENT_MAPS(NAME)
-#undef NAME
+#define MAP(name, formula)       #name,
+#define MAP_PLAIN(name, formula) #name,
+#include "../src/tensor/kernels/maps.def"
     };
     return name[map];
 }
@@ -60,7 +60,7 @@ TEST(every_map_gives_the_bits_of_the_reference) {
 
 static gr_real x[MOST], dy[MOST], weight[MOST], bias[MOST], mask[MOST], square[MOST];
 
-enum { NUMBERS = 8, ROWS = 14 };
+enum { NUMBERS = 6, ROWS = 14 };
 typedef struct outcome {
     gr_real number[NUMBERS], row[ROWS][MOST];
 } outcome;
@@ -71,11 +71,9 @@ static void run_reductions(const gr_kernels *k, size_t n, gr_real *out) {
     out[0] = k->sum(n, x, 0);
     out[1] = k->sum(n, x, GR_R(0.3));
     out[2] = k->sum_squares(n, x, GR_R(0.3), GR_R(1.7));
-    out[3] = k->sum_exp(n, x, GR_R(2.5));
-    out[4] = k->dot(n, x, dy);
-    out[5] = k->logsumexp(n, x);
-    out[6] = n > 0 ? k->max(n, x, &first) : 0;
-    out[7] = (gr_real)first;
+    out[3] = k->logsumexp(n, x);
+    out[4] = n > 0 ? k->max(n, x, &first) : 0;
+    out[5] = (gr_real)first;
 }
 
 static void run_rows(const gr_kernels *k, size_t n, outcome *o) {

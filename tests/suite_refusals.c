@@ -111,20 +111,21 @@ static refusal reductions(int at) {
 }
 
 static refusal products(int at) {
-    CALL(gr_matmul(apples, pears), "matmul: apples (2, 3), pears (4, 5): ")
-    CALL(gr_matmul(v3, v4), "matmul: a (3,), b (4,)")
+    CALL(gr_matmul(apples, pears), "matmul: apples (2, 3), pears (4, 5): inner sizes 3 and 4 differ")
+    CALL(gr_matmul(v3, v4), "matmul: a (3,), b (4,): inner sizes 3 and 4 differ")
     CALL(gr_matmul(v4, apples), "matmul: a (4,), apples (2, 3)")
     CALL(gr_matmul(apples, v4), "matmul: apples (2, 3), b (4,)")
     CALL(gr_matmul(number, apples), "matmul: ", "scalar")
     CALL(gr_matmul(apples, number), "matmul: ", "scalar")
-    CALL(gr_matmul(plums, gr_zeros(ctx, GR_SHAPE(2, 3, 1))), "matmul: plums (3, 2, 3), b (2, 3, 1)")
+    CALL(gr_matmul(plums, gr_zeros(ctx, GR_SHAPE(2, 3, 1))),
+         "matmul: plums (3, 2, 3), b (2, 3, 1): ", "leading axes do not broadcast")
     CALL(gr_matmul(gr_reshape(number, GR_SHAPE(1)), gr_transpose(huge, 0, 1)), "out of memory")
     CALL(gr_linear(apples, pears, NULL), "linear: apples (2, 3), pears (4, 5)", "weight must be (out, in)")
     CALL(gr_linear(apples, v3, NULL), "linear: ", "weight must be")
     CALL(gr_linear(apples, apples, v3), "linear: apples (2, 3), apples (2, 3), bias (3,)", "bias must be (out)")
     CALL(gr_linear(apples, apples, apples), "linear: ", "bias must be (out)")
     CALL(gr_linear(number, apples, NULL), "linear: x ()")
-    CALL(gr_attention_scores(apples, pears), "attention_scores: apples (2, 3), pears (4, 5)")
+    CALL(gr_attention_scores(apples, pears), "attention_scores: apples (2, 3), pears (4, 5)", "sizes 3 and 5")
     CALL(gr_attention_scores(v3, apples), "attention_scores: ", "two axes")
     CALL(gr_attention_output(apples, pears), "attention_output: apples (2, 3), pears (4, 5)")
     CALL(gr_attention_output(apples, v3), "attention_output: ")

@@ -201,7 +201,7 @@ TEST(an_error_in_the_middle_of_a_step_leaves_no_trace) {
 /* -- Learning a rule ----------------------------------------------------------------------------------------------- */
 
 /* "Tamo whispered and Tamo sang.": the name of the first clause returns in the second. Its letters are the tokens that
- * the rule determines; between the two names there are 5 to 11 others. Of 32 * 32 names, 128 are never seen in
+ * the rule determines; between the two names there are 9 to 15 others. Of 32 * 32 names, 128 are never seen in
  * training. */
 enum { SYLLABLES = 32, NAME = 4, MARGIN = 5, LINE = 29, LINES = 20 };
 static const char consonants[] = "bdkmnrst", vowels[] = "aiou";
@@ -224,8 +224,9 @@ typedef struct rows {
 
 static void write_row(rows *r, int row, uint64_t a, uint64_t b, const char *verb, const char *last) {
     const gr_tokenizer t = alphabet();
-    char name[NAME + 1] = {(char)(consonants[a / 4] - 'a' + 'A'), vowels[a % 4], consonants[b / 4], vowels[b % 4]},
-                     line[64];
+    const char first = (char)(consonants[a / 4] - 'a' + 'A');
+    const char name[NAME + 1] = {first, vowels[a % 4], consonants[b / 4], vowels[b % 4], '\0'};
+    char line[64];
     const int length = snprintf(line, sizeof line, "%s %s and %s %s.\n", name, verb, name, last);
     const int second = NAME + 1 + (int)strlen(verb) + MARGIN; /* where the name returns */
     for (int i = 0; i < LINE; i++) {
@@ -250,11 +251,11 @@ typedef struct score {
     int right, all;
 } score;
 
-static void count_right(gr_gpt *gpt, const rows *r, int lines, score *s) {
+static void count_right(gr_gpt *gpt, const rows *r, score *s) {
     gr_no_grad_begin(gpt->ctx);
-    gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){r->inputs, lines, LINE}); /* (lines, LINE, V) */
-    gr_tensor *each = gr_reshape(logits, GR_SHAPE(lines * LINE, -1));
-    for (int i = 0; i < lines * LINE; i++) {
+    gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){r->inputs, LINES, LINE}); /* (LINES, LINE, V) */
+    gr_tensor *each = gr_reshape(logits, GR_SHAPE(LINES * LINE, -1));
+    for (int i = 0; i < LINES * LINE; i++) {
         if (!r->determined[i]) continue;
         s->right += gr_sample(gr_select(each, 0, i), (gr_sampling){0}, NULL) == r->targets[i];
         s->all++;
@@ -263,7 +264,7 @@ static void count_right(gr_gpt *gpt, const rows *r, int lines, score *s) {
     gr_context_reset(gpt->ctx);
 }
 
-/* Every unseen name with every first verb. */
+/* Every unseen name with every first verb: 640 lines, a multiple of LINES. */
 static score examine(gr_gpt *gpt) {
     static rows r;
     score s = {0, 0};
@@ -272,7 +273,7 @@ static score examine(gr_gpt *gpt) {
         for (uint64_t b = 0; b < SYLLABLES; b++)
             for (int verb = 0; verb < FIRST_VERBS && is_unseen(a, b); verb++) {
                 write_row(&r, line++, a, b, first_verb[verb], second_verb[0]);
-                if (line == LINES) count_right(gpt, &r, LINES, &s), line = 0;
+                if (line == LINES) count_right(gpt, &r, &s), line = 0;
             }
     return s;
 }
@@ -297,6 +298,7 @@ static score learn(uint64_t seed, int steps) {
     return examine(gpt);
 }
 
+/* Seeds 1 to 8 get all 2560 letters right, in both precisions; without looking back it is one in four to eight. */
 TEST(a_model_learns_to_look_back_for_a_name_it_has_never_seen) {
     use_threads(1);
     const score s = learn(1, 700);

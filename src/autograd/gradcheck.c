@@ -46,7 +46,7 @@ static double evaluate(const check *c) {
     double value = value_of(c, c->f(c->ctx, c->inputs, c->arg));
     gr_no_grad_end(c->ctx);
     gr_arena_rewind(&c->ctx->step, &before);
-    c->ctx->free_buffers = c->ctx->spare_headers = NULL; /* they may lie in what was taken back */
+    c->ctx->free_tensors = NULL; /* they may lie in what was taken back */
     return value;
 }
 

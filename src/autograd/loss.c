@@ -56,7 +56,7 @@ static void mse_backward(gr_node *n) {
         if (!gr_wants(n, i)) continue;
         gr_tensor *dx = gr_gradient(n->in[i]); /* dy is one number, broadcast */
         if (!gr_is_inert(dx))
-            gr_run_map(GR_MAP_mse_dx, t, dx, 3, (gr_tensor *[]){n->out->grad, n->in[i], n->in[1 - i]});
+            gr_run_map(GR_MAP_variance_dx, t, dx, 3, (gr_tensor *[]){n->out->grad, n->in[i], n->in[1 - i]});
     }
 }
 

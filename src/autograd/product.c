@@ -3,9 +3,8 @@
 #include "tape.h"
 
 typedef struct product_rule {
-    bool transpose_b; /* C = A B^T: linear and attention scores */
-    bool zeros_hide;  /* what meets a 0 on the left is not read */
-    bool zeros_hide_backward;
+    bool transpose_b;                      /* C = A B^T: linear and attention scores */
+    bool zeros_of_a_hide, zeros_of_c_hide; /* what meets a 0 of the attention scores, or of dS, is not read */
 } product_rule;
 
 static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hide) {
@@ -14,25 +13,25 @@ static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hid
     if (!gr_is_inert(dx)) gr_product(dx, a, b, (gr_product_how){.accumulate = !fresh, .zeros_hide = zeros_hide});
 }
 
-/* Leading axes merged, when the tensor allows it: the sum over a batch becomes one long product. */
+/* Leading axes merged, in a copy where the strides force it: the sum over a batch becomes one long product. */
 static gr_tensor *as_matrix(gr_tensor *x) {
-    int64_t columns = x->shape.dim[x->shape.ndim - 1], rows = 1;
-    for (int i = 0; i < x->shape.ndim - 1; i++) rows *= x->shape.dim[i];
+    gr_shape lead = x->shape;
+    int64_t columns = lead.dim[--lead.ndim];
     x = gr_contiguous(x);
-    return gr_is_inert(x) ? x : gr_view(x, GR_SHAPE(rows, columns), (int64_t[]){columns, 1}, 0);
+    return gr_is_inert(x) ? x : gr_view_as(x, GR_SHAPE(gr_shape_numel(lead), columns));
 }
 
 static void product_backward(gr_node *n) {
     const product_rule *r = n->op->rule;
     gr_tensor *a = n->in[0], *b = n->in[1], *dy = n->out->grad;
-    if (gr_wants(n, 0)) add_product(a, dy, r->transpose_b ? b : gr_swapped(b), r->zeros_hide_backward);
+    if (gr_wants(n, 0)) add_product(a, dy, r->transpose_b ? b : gr_swapped(b), r->zeros_of_c_hide);
     if (!gr_wants(n, 1)) return;
     if (b->shape.ndim == 2 && a->shape.ndim > 2) a = as_matrix(a), dy = as_matrix(dy);
     if (gr_is_inert(a) || gr_is_inert(dy)) return;
     if (r->transpose_b)
-        add_product(b, gr_swapped(dy), a, false);
+        add_product(b, gr_swapped(dy), a, r->zeros_of_c_hide);
     else
-        add_product(b, gr_swapped(a), dy, false);
+        add_product(b, gr_swapped(a), dy, r->zeros_of_a_hide);
 }
 
 static void linear_backward(gr_node *n) {
@@ -64,37 +63,34 @@ const gr_op gr_op_attention_scores = {.name = "attention_scores",
                                       .label = {"q", "k"},
                                       .backward = product_backward,
                                       .flops = product_flops,
-                                      .rule = &(product_rule){.transpose_b = true, .zeros_hide_backward = true}};
+                                      .rule = &(product_rule){.transpose_b = true, .zeros_of_c_hide = true}};
 const gr_op gr_op_attention_output = {.name = "attention_output",
                                       .operands = 2,
                                       .label = {"weights", "v"},
                                       .backward = product_backward,
                                       .flops = product_flops,
-                                      .rule = &(product_rule){.zeros_hide = true}};
+                                      .rule = &(product_rule){.zeros_of_a_hide = true}};
 
-/* The shape of A B, or of A B^T; false if they do not fit. */
-static bool product_shape(const gr_tensor *a, gr_shape b, bool transpose_b, gr_shape *out) {
-    gr_shape lead_a = a->shape, lead_b = b;
-    int64_t inner = b.dim[b.ndim - (transpose_b ? 1 : 2)], columns = b.dim[b.ndim - (transpose_b ? 2 : 1)];
-    if (a->shape.dim[a->shape.ndim - 1] != inner) return false;
-    lead_a.ndim -= 2, lead_b.ndim -= 2;
-    if (!gr_shape_broadcast(lead_a, lead_b, out)) return false;
-    out->dim[out->ndim++] = a->shape.dim[a->shape.ndim - 2];
-    out->dim[out->ndim++] = columns;
-    return true;
+static gr_tensor *refuse_inner(const gr_op *op, int count, gr_tensor *const *in, int64_t a, int64_t b) {
+    return gr_refuse(op, count, in, "inner sizes %lld and %lld differ", (long long)a, (long long)b);
 }
 
 static gr_tensor *product(const gr_op *op, gr_tensor *a, gr_tensor *b) {
     gr_tensor *in[] = {a, b}, *bad = gr_check(op, 2, in);
     if (bad) return bad;
     const product_rule *r = op->rule;
-    gr_shape shape;
     if (a->shape.ndim < 2 || b->shape.ndim < 2) return gr_refuse(op, 2, in, "both need two axes or more");
-    if (!product_shape(a, b->shape, r->transpose_b, &shape))
-        return gr_refuse(op, 2, in, "inner sizes or leading axes do not fit");
+    gr_tensor *right = r->transpose_b ? gr_swapped(b) : b;
+    if (gr_is_inert(right)) return right;
+    int64_t rows = gr_dim(a, -2), inner_a = gr_dim(a, -1), inner_b = gr_dim(right, -2), columns = gr_dim(right, -1);
+    gr_shape lead_a = a->shape, lead_b = b->shape, shape;
+    lead_a.ndim -= 2, lead_b.ndim -= 2;
+    if (inner_a != inner_b) return refuse_inner(op, 2, in, inner_a, inner_b);
+    if (!gr_shape_broadcast(lead_a, lead_b, &shape)) return gr_refuse(op, 2, in, "leading axes do not broadcast");
+    shape.dim[shape.ndim++] = rows, shape.dim[shape.ndim++] = columns;
     gr_tensor *y = gr_new(a->ctx, op->name, false, shape);
     if (gr_is_inert(y)) return y;
-    gr_product(y, a, r->transpose_b ? gr_swapped(b) : b, (gr_product_how){.zeros_hide = r->zeros_hide});
+    gr_product(y, a, right, (gr_product_how){.zeros_hide = r->zeros_of_a_hide});
     return gr_record(op, y, 2, in, NULL, 0);
 }
 
@@ -106,8 +102,8 @@ gr_tensor *gr_matmul(gr_tensor *a, gr_tensor *b) {
         return gr_refuse(&gr_op_matmul, 2, in, "a scalar has no axis to multiply along");
     bool row = a->shape.ndim == 1, column = b->shape.ndim == 1;
     if (row || column) {
-        if (a->shape.dim[a->shape.ndim - 1] != b->shape.dim[column ? 0 : b->shape.ndim - 2])
-            return gr_refuse(&gr_op_matmul, 2, in, "inner sizes differ");
+        int64_t inner_a = gr_dim(a, -1), inner_b = gr_dim(b, column ? 0 : -2);
+        if (inner_a != inner_b) return refuse_inner(&gr_op_matmul, 2, in, inner_a, inner_b);
         gr_tensor *wide_a = row ? gr_reshape(a, GR_SHAPE(1, a->shape.dim[0])) : a;
         gr_tensor *wide_b = column ? gr_reshape(b, GR_SHAPE(b->shape.dim[0], 1)) : b;
         gr_tensor *y = product(&gr_op_matmul, wide_a, wide_b);

@@ -99,7 +99,7 @@ gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh) {
 gr_tensor *gr_gradient(gr_tensor *x) {
     bool fresh;
     gr_tensor *grad = gr_gradient_fresh(x, &fresh);
-    if (fresh && !gr_is_inert(grad)) memset(grad->data, 0, (size_t)gr_shape_numel(grad->shape) * sizeof *grad->data);
+    if (fresh && !gr_is_inert(grad)) gr_clear(grad);
     return grad;
 }
 
@@ -118,7 +118,7 @@ void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr
     }
     gr_tensor *terms = gr_pool_take(ctx, n->out->shape);
     if (gr_is_inert(terms)) return;
-    memset(terms->data, 0, (size_t)gr_shape_numel(terms->shape) * sizeof *terms->data);
+    gr_clear(terms);
     gr_run_map(map, t, terms, count, operands);
     gr_sum_to(dx, terms, true);
     gr_pool_give(terms);

@@ -2,12 +2,11 @@
 #include "tape.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool give_gradient(gr_tensor *x) {
     gr_tensor *grad = gr_new(x->ctx, "gradient", x->persistent, x->shape);
     if (gr_is_inert(grad)) return false;
-    memset(grad->data, 0, (size_t)gr_shape_numel(x->shape) * sizeof *grad->data);
+    gr_clear(grad);
     x->grad = grad;
     x->requires_grad = true;
     return true;
@@ -72,10 +71,7 @@ gr_tensor *gr_detach(gr_tensor *x) {
 
 void gr_zero_grad(gr_context *ctx) {
     if (!gr_ok(ctx)) return;
-    for (int i = 0; i < ctx->parameter_count; i++) {
-        gr_tensor *grad = ctx->parameters[i]->grad;
-        memset(grad->data, 0, (size_t)gr_shape_numel(grad->shape) * sizeof *grad->data);
-    }
+    for (int i = 0; i < ctx->parameter_count; i++) gr_clear(ctx->parameters[i]->grad);
     gr_profile_event(ctx, "zero_grad", "update", 0, (double)gr_parameter_numel(ctx) * (double)sizeof(gr_real));
 }
 

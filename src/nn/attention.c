@@ -29,6 +29,8 @@ static gr_tensor *layer_mask(gr_tensor *x, bool causal, gr_tensor *mask) {
 
 /* -- Scaled dot product -------------------------------------------------------------------------------------------- */
 
+static gr_attended nothing(gr_tensor *inert) { return (gr_attended){inert, inert}; }
+
 gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask) {
     int64_t d_k = gr_dim(q, -1);
     double scale = d_k > 0 ? 1 / sqrt((double)d_k) : 1;          /* q k of N(0, 1) entries has variance d_k */
@@ -43,17 +45,11 @@ gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v) {
     return gr_scaled_dot_product_attention(q, k, v, mask);
 }
 
-static gr_attended no_layer(gr_tensor *x, const char *where) {
-    gr_context *ctx = gr_context_of(x);
-    gr_fail(ctx, where, "the layer is NULL");
-    return (gr_attended){gr_inert(ctx), gr_inert(ctx)};
-}
-
 /* -- One head ------------------------------------------------------------------------------------------------------ */
 
 static gr_linear_layer projection(gr_context *ctx, const char *prefix, const char *name, int64_t in, int64_t out,
                                   gr_rng *rng) {
-    return gr_linear_new(ctx, gr_join(ctx, prefix, name), (gr_linear_config){.in = in, .out = out}, rng);
+    return gr_linear_new(ctx, gr_prefixed(ctx, prefix, name), (gr_linear_config){.in = in, .out = out}, rng);
 }
 
 /* Checked as a whole, before the first projection is made. */
@@ -92,36 +88,34 @@ gr_attention_layer gr_attention_new(gr_context *ctx, const char *prefix, gr_atte
 }
 
 gr_attended gr_attention_forward(const gr_attention_layer *a, gr_tensor *x, gr_tensor *mask) {
-    if (!a) return no_layer(x, "attention");
-    gr_tensor *q = gr_linear_forward(&a->w_q, x); /* (B, T, d_k) */
-    gr_tensor *k = gr_linear_forward(&a->w_k, x); /* (B, T, d_k) */
-    gr_tensor *v = gr_linear_forward(&a->w_v, x); /* (B, T, d_v) */
-    gr_attended y = gr_scaled_dot_product_attention(q, k, v, layer_mask(x, a->causal, mask));
+    if (!a) return nothing(gr_no_layer(x, "attention"));
+    const gr_attention_projections p = {a->w_q, a->w_k, a->w_v};
+    gr_qkv in = gr_attention_projections_forward(&p, x);
+    gr_attended y = gr_scaled_dot_product_attention(in.q, in.k, in.v, layer_mask(x, a->causal, mask));
     y.output = gr_linear_forward(&a->w_o, y.output); /* (B, T, d_model) */
     return y;
 }
 
 /* -- Many heads ---------------------------------------------------------------------------------------------------- */
 
-void gr_check_heads(gr_context *ctx, int64_t heads, int64_t width) {
+void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width) {
     if (heads < 1 || width < 1)
-        gr_fail(ctx, "multihead", "heads %lld, width %lld; both must be at least 1", (long long)heads,
-                (long long)width);
+        gr_fail(ctx, where, "heads %lld, width %lld; both must be at least 1", (long long)heads, (long long)width);
     else if (width % heads != 0)
-        gr_fail(ctx, "multihead", "heads %lld does not divide width %lld", (long long)heads, (long long)width);
+        gr_fail(ctx, where, "heads %lld does not divide width %lld", (long long)heads, (long long)width);
 }
 
 gr_multihead_layer gr_multihead_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
     const int64_t width = config.width;
-    gr_check_heads(ctx, config.heads, width);
+    gr_check_heads(ctx, "multihead", config.heads, width);
     /* q, k and v side by side; gr_normal refuses what is too large. */
     int64_t all = width > 0 && width <= INT64_MAX / 3 ? 3 * width : width;
     gr_linear_config in = {.in = width, .out = all, .bias = config.bias, .std = config.std};
     gr_linear_config out = {.in = width, .out = width, .bias = config.bias, .std = config.proj_std};
     if (out.std == 0) out.std = config.std;
     gr_multihead_layer a = {.heads = config.heads, .causal = config.causal};
-    a.c_attn = gr_linear_new(ctx, gr_join(ctx, prefix, "c_attn"), in, rng);
-    a.c_proj = gr_linear_new(ctx, gr_join(ctx, prefix, "c_proj"), out, rng);
+    a.c_attn = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_attn"), in, rng);
+    a.c_proj = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_proj"), out, rng);
     return a;
 }
 
@@ -131,11 +125,11 @@ static gr_tensor *join_heads(gr_tensor *x) {
 }
 
 gr_attended gr_multihead_forward(const gr_multihead_layer *a, gr_tensor *x, gr_tensor *mask) {
-    if (!a) return no_layer(x, "multihead");
+    if (!a) return nothing(gr_no_layer(x, "multihead"));
     gr_context *ctx = gr_context_of(x);
     gr_tensor *qkv = gr_linear_forward(&a->c_attn, x); /* (B, T, 3C) */
     if (gr_ok(ctx) && gr_ndim(x) != 3) gr_fail(ctx, "multihead", "%s is not (B, T, C)", gr_show(x, "x"));
-    if (!gr_ok(ctx)) return (gr_attended){gr_inert(ctx), gr_inert(ctx)};
+    if (!gr_ok(ctx)) return nothing(gr_inert(ctx));
     const int64_t heads = a->heads, size = gr_dim(x, 2) / heads;
     gr_tensor *rows = gr_reshape(qkv, GR_SHAPE(gr_dim(x, 0), gr_dim(x, 1), 3 * heads, size)); /* (B, T, 3H, D) */
     gr_tensor *part[3];

@@ -1,14 +1,12 @@
 #include "text.h"
-#include "internal.h"
+#include "files.h"
 
 #include "../tensor/scalar.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct gr_corpus {
@@ -39,12 +37,6 @@ static void set_text(gr_corpus *corpus, const uint8_t *text, size_t size, gr_voc
     corpus->tokenizer = kind == GR_BYTES ? gr_tokenizer_bytes() : gr_tokenizer_chars(text, size);
 }
 
-static void fail_errno(gr_corpus *corpus, const char *what) {
-    char why[128] = "unknown error";
-    strerror_r(errno, why, sizeof why); /* strerror is not for threads */
-    gr_fail(corpus->ctx, corpus->name, "cannot %s: %s", what, why);
-}
-
 static void unmap(void *arg) {
     gr_corpus *corpus = arg;
     munmap((void *)(uintptr_t)corpus->text, corpus->size);
@@ -57,7 +49,7 @@ static size_t read_all(gr_corpus *corpus, int file, uint8_t *out, size_t size) {
     while (have < size) {
         ssize_t n = read(file, out + have, size - have);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail_errno(corpus, "read");
+        if (n < 0) gr_fail_errno(corpus->ctx, corpus->name, "read");
         if (n <= 0) break;
         have += (size_t)n;
     }
@@ -81,22 +73,14 @@ gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind)
     gr_corpus *corpus = new_corpus(ctx, path ? path : "corpus");
     if (!path) gr_fail(ctx, "corpus", "path is NULL");
     if (!path || !corpus->ctx) return corpus;
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for the writer of a pipe */
-    struct stat info;
-    if (file < 0)
-        fail_errno(corpus, "open");
-    else if (fstat(file, &info) != 0)
-        fail_errno(corpus, "ask for the size");
-    else if (S_ISDIR(info.st_mode))
-        gr_fail(ctx, corpus->name, "is a directory");
-    else if (!S_ISREG(info.st_mode))
-        gr_fail(ctx, corpus->name, "is not a regular file");
-    else if (info.st_size <= 0)
+    uint64_t size = 0;
+    const int file = gr_open_regular(ctx, corpus->name, &size);
+    if (file >= 0 && size == 0)
         gr_fail(ctx, corpus->name, "empty");
-    else if ((uintmax_t)info.st_size > SIZE_MAX / 2)
+    else if (size > SIZE_MAX / 2)
         gr_fail(ctx, corpus->name, "too large for this machine");
-    else
-        load(corpus, file, (size_t)info.st_size, kind);
+    else if (file >= 0)
+        load(corpus, file, (size_t)size, kind);
     if (file >= 0) close(file);
     return corpus;
 }
@@ -151,19 +135,6 @@ static bool window_fits(const gr_corpus *corpus, gr_part part, int64_t time) {
     return gr_ok(corpus->ctx);
 }
 
-/* Room for (B, T) ids, twice; nothing after an error. */
-static gr_batch new_batch(const gr_corpus *corpus, int64_t batch, int64_t time, int32_t *ids[2]) {
-    const gr_batch none = {{NULL, 0, 0}, {NULL, 0, 0}};
-    if (batch < 1 || (uint64_t)batch > SIZE_MAX / 2 / sizeof(int32_t) / (uint64_t)time) {
-        gr_fail(corpus->ctx, corpus->name, "a batch of %lld windows of %lld tokens", (long long)batch, (long long)time);
-        return none;
-    }
-    const size_t bytes = (size_t)batch * (size_t)time * sizeof(int32_t);
-    for (int i = 0; i < 2; i++) ids[i] = gr_alloc(corpus->ctx, false, bytes);
-    if (!ids[0] || !ids[1]) return none;
-    return (gr_batch){{ids[0], batch, time}, {ids[1], batch, time}};
-}
-
 static void encode(const gr_tokenizer *tokenizer, const uint8_t *text, int64_t n, int32_t *out) {
     for (int64_t i = 0; i < n; i++) out[i] = tokenizer->id[text[i]];
 }
@@ -172,52 +143,34 @@ gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t b
     const gr_batch none = {{NULL, 0, 0}, {NULL, 0, 0}};
     if (corpus && !rng) gr_fail(corpus->ctx, corpus->name, "rng is NULL");
     if (!window_fits(corpus, part, time)) return none;
-    int32_t *ids[2];
-    const gr_batch out = new_batch(corpus, batch, time, ids);
-    const size_t places = gr_corpus_size(corpus, part) - (size_t)time;
-    for (int64_t b = 0; b < out.inputs.batch; b++) {
-        const uint8_t *window = gr_corpus_bytes(corpus, part) + gr_rng_below(rng, places);
-        encode(&corpus->tokenizer, window, time, ids[0] + b * time);
-        encode(&corpus->tokenizer, window + 1, time, ids[1] + b * time);
-    }
-    return out;
-}
-
-int64_t gr_corpus_windows(const gr_corpus *corpus, gr_part part, int64_t time) {
-    const size_t size = gr_corpus_size(corpus, part);
-    return size > 0 && time > 0 ? (int64_t)(size - 1) / time : 0;
-}
-
-gr_batch gr_corpus_window(gr_corpus *corpus, gr_part part, int64_t index, int64_t time) {
-    const gr_batch none = {{NULL, 0, 0}, {NULL, 0, 0}};
-    if (!window_fits(corpus, part, time)) return none;
-    const int64_t count = gr_corpus_windows(corpus, part, time);
-    if (index < 0 || index >= count) {
-        gr_fail(corpus->ctx, corpus->name, "window %lld of the %s part, which has %lld", (long long)index,
-                part_name(part), (long long)count);
+    if (batch < 1 || (uint64_t)batch > SIZE_MAX / 2 / sizeof(int32_t) / (uint64_t)time) {
+        gr_fail(corpus->ctx, corpus->name, "a batch of %lld windows of %lld tokens", (long long)batch, (long long)time);
         return none;
     }
-    int32_t *ids[2];
-    const gr_batch out = new_batch(corpus, 1, time, ids);
-    if (!out.inputs.ids) return out;
-    const uint8_t *window = gr_corpus_bytes(corpus, part) + index * time;
-    encode(&corpus->tokenizer, window, time, ids[0]);
-    encode(&corpus->tokenizer, window + 1, time, ids[1]);
-    return out;
+    const size_t bytes = (size_t)batch * (size_t)time * sizeof(int32_t);
+    int32_t *inputs = gr_alloc(corpus->ctx, false, bytes), *targets = gr_alloc(corpus->ctx, false, bytes);
+    if (!inputs || !targets) return none;
+    const size_t places = gr_corpus_size(corpus, part) - (size_t)time;
+    for (int64_t b = 0; b < batch; b++) {
+        const uint8_t *window = gr_corpus_bytes(corpus, part) + gr_rng_below(rng, places);
+        encode(&corpus->tokenizer, window, time, inputs + b * time);
+        encode(&corpus->tokenizer, window + 1, time, targets + b * time);
+    }
+    return (gr_batch){{inputs, batch, time}, {targets, batch, time}};
 }
 
 /* -- The bigram model ---------------------------------------------------------------------------------------------- */
 
-/* count[a V + b]: how often id b follows id a. */
+enum { BYTES = 256 };
+
+/* count[BYTES a + b]: how often byte b follows byte a. By byte, which is in range whatever becomes of a mapped file. */
 static int64_t *count_pairs(gr_corpus *corpus, gr_part part) {
-    const gr_tokenizer *tokenizer = &corpus->tokenizer;
-    const size_t vocab = (size_t)tokenizer->size, size = gr_corpus_size(corpus, part);
+    const size_t size = gr_corpus_size(corpus, part);
     const uint8_t *text = gr_corpus_bytes(corpus, part);
-    int64_t *count = gr_alloc(corpus->ctx, false, vocab * vocab * sizeof *count);
+    int64_t *count = gr_alloc(corpus->ctx, false, BYTES * BYTES * sizeof *count);
     if (!count) return NULL;
-    memset(count, 0, vocab * vocab * sizeof *count);
-    for (size_t i = 0; i + 1 < size; i++)
-        count[(size_t)tokenizer->id[text[i]] * vocab + (size_t)tokenizer->id[text[i + 1]]]++;
+    memset(count, 0, BYTES * BYTES * sizeof *count);
+    for (size_t i = 0; i + 1 < size; i++) count[BYTES * text[i] + text[i + 1]]++;
     return count;
 }
 
@@ -225,13 +178,13 @@ double gr_corpus_bigram_loss(gr_corpus *corpus, gr_part part) {
     if (!window_fits(corpus, GR_TRAIN, 1) || !window_fits(corpus, part, 1)) return (double)NAN;
     const int64_t *learned = count_pairs(corpus, GR_TRAIN), *seen = count_pairs(corpus, part);
     if (!learned || !seen) return (double)NAN;
-    const int vocab = corpus->tokenizer.size;
     double loss = 0;
-    for (int a = 0; a < vocab; a++, learned += vocab, seen += vocab) {
+    for (int a = 0; a < BYTES; a++, learned += BYTES, seen += BYTES) {
         int64_t row = 0;
-        for (int b = 0; b < vocab; b++) row += learned[b];
-        const double log_row = gr_scalar_log((double)(row + vocab));
-        for (int b = 0; b < vocab; b++) loss += (double)seen[b] * (log_row - gr_scalar_log((double)(learned[b] + 1)));
+        for (int b = 0; b < BYTES; b++) row += learned[b];
+        const double log_row = gr_double_log((double)(row + corpus->tokenizer.size));
+        for (int b = 0; b < BYTES; b++)
+            if (seen[b] > 0) loss += (double)seen[b] * (log_row - gr_double_log((double)(learned[b] + 1)));
     }
     return loss / (double)(gr_corpus_size(corpus, part) - 1);
 }

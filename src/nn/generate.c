@@ -1,4 +1,4 @@
-#include "gpt.h"
+#include "generate.h"
 #include "internal.h"
 
 #include "../tensor/scalar.h"
@@ -84,8 +84,9 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
     if (best < 0 || how.temperature == 0) return best;
 
     const double top = c[best].logit;
-    for (int64_t i = 0; i < all; i++) c[i].weight = gr_scalar_exp((c[i].logit - top) / how.temperature);
-    const bool some = how.top_k > 0 && how.top_k<all, core = how.top_p> 0 && how.top_p < 1;
+    for (int64_t i = 0; i < all; i++) c[i].weight = gr_double_exp((c[i].logit - top) / how.temperature);
+    const bool some = how.top_k > 0 && how.top_k < all;
+    const bool core = how.top_p > 0 && how.top_p < 1;
     if (some || core) qsort(c, (size_t)all, sizeof *c, by_logit);
     int64_t n = some ? how.top_k : all;
     if (core) n = nucleus(n, c, how.top_p);
@@ -95,31 +96,30 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
 /* -- A continuation ------------------------------------------------------------------------------------------------ */
 
 /* The id after ids[0 ... count). */
-static int64_t next_id(gr_gpt *gpt, const int32_t *ids, int64_t count, gr_sampling how, gr_rng *rng) {
+static int64_t next_id(gr_gpt *gpt, const int32_t *ids, int64_t count, const gr_generation *g) {
     const int64_t time = count < gpt->config.context ? count : gpt->config.context;
     gr_no_grad_begin(gpt->ctx);
     gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){ids + count - time, 1, time}); /* (1, T, V) */
     gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, time - 1);                 /* (V) */
-    int64_t id = gr_sample(last, how, rng);
+    const int64_t id = gr_sample(last, g->how, g->rng);
     gr_no_grad_end(gpt->ctx);
     return id;
 }
 
-bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, int64_t total, gr_sampling how, gr_rng *rng,
-                     void (*emit)(int32_t id, void *arg), void *arg) {
+bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) {
     if (!gpt || !gpt->ctx) return false;
     if (!ids) gr_fail(gpt->ctx, "generate", "ids is NULL");
-    if (count < 1 || total < count)
+    if (count < 1 || g.total < count)
         gr_fail(gpt->ctx, "generate", "from %lld to %lld ids; at least 1 must be given, and no fewer wanted",
-                (long long)count, (long long)total);
+                (long long)count, (long long)g.total);
     const bool training = gpt->drop.training;
     gr_gpt_training(gpt, false);
-    for (int64_t n = count; n < total && gr_ok(gpt->ctx); n++) {
-        int64_t id = next_id(gpt, ids, n, how, rng);
+    for (int64_t n = count; n < g.total && gr_ok(gpt->ctx); n++) {
+        const int64_t id = next_id(gpt, ids, n, &g);
         gr_context_reset(gpt->ctx);
         if (id < 0) break;
         ids[n] = (int32_t)id;
-        if (emit) emit(ids[n], arg);
+        if (g.emit) g.emit(ids[n], g.arg);
     }
     gr_gpt_training(gpt, training);
     return gr_ok(gpt->ctx);

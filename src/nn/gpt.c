@@ -2,7 +2,7 @@
 #include "internal.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 /* -- MLP ----------------------------------------------------------------------------------------------------------- */
 
@@ -14,8 +14,8 @@ gr_mlp_layer gr_mlp_new(gr_context *ctx, const char *prefix, gr_mlp_config confi
     gr_linear_config in = {.in = width, .out = inside, .bias = config.bias, .std = config.std};
     gr_linear_config out = {.in = inside, .out = width, .bias = config.bias, .std = config.proj_std};
     gr_mlp_layer mlp;
-    mlp.c_fc = gr_linear_new(ctx, gr_join(ctx, prefix, "c_fc"), in, rng);
-    mlp.c_proj = gr_linear_new(ctx, gr_join(ctx, prefix, "c_proj"), out, rng);
+    mlp.c_fc = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_fc"), in, rng);
+    mlp.c_proj = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_proj"), out, rng);
     return mlp;
 }
 
@@ -29,17 +29,19 @@ gr_tensor *gr_mlp_forward(const gr_mlp_layer *mlp, gr_tensor *x) {
 gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
     gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std};
     gr_block_layer b = {.drop = {.p = 0}};
-    gr_check_heads(ctx, config.heads, config.width); /* before ln_1 is made */
-    b.ln_1 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_1"), config.width, config.bias);
-    b.attn = gr_multihead_new(ctx, gr_join(ctx, prefix, "attn"), config, rng);
-    b.ln_2 = gr_layernorm_new(ctx, gr_join(ctx, prefix, "ln_2"), config.width, config.bias);
-    b.mlp = gr_mlp_new(ctx, gr_join(ctx, prefix, "mlp"), mlp, rng);
+    gr_check_heads(ctx, "multihead", config.heads, config.width); /* before ln_1 is made */
+    b.ln_1 = gr_layernorm_new(ctx, gr_prefixed(ctx, prefix, "ln_1"), config.width, config.bias);
+    b.attn = gr_multihead_new(ctx, gr_prefixed(ctx, prefix, "attn"), config, rng);
+    b.ln_2 = gr_layernorm_new(ctx, gr_prefixed(ctx, prefix, "ln_2"), config.width, config.bias);
+    b.mlp = gr_mlp_new(ctx, gr_prefixed(ctx, prefix, "mlp"), mlp, rng);
     return b;
 }
 
 gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask) {
-    if (!block) gr_fail(gr_context_of(x), "block", "the layer is NULL");
-    if (!gr_ok(gr_context_of(x))) return (gr_attended){gr_inert(gr_context_of(x)), gr_inert(gr_context_of(x))};
+    if (!block || !gr_ok(gr_context_of(x))) {
+        gr_tensor *none = block ? gr_inert(gr_context_of(x)) : gr_no_layer(x, "block");
+        return (gr_attended){none, none};
+    }
     gr_attended y = gr_multihead_forward(&block->attn, gr_layernorm_forward(&block->ln_1, x), mask);
     x = gr_add(x, gr_dropout_forward(&block->drop, y.output)); /* (B, T, C) */
     gr_tensor *h = gr_mlp_forward(&block->mlp, gr_layernorm_forward(&block->ln_2, x));
@@ -66,8 +68,7 @@ static void check(gr_context *ctx, gr_gpt_config c) {
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i].value < 1)
             gr_fail(ctx, "gpt", "%s is %lld; it must be at least 1", size[i].name, (long long)size[i].value);
-    if (gr_ok(ctx) && c.width % c.heads != 0)
-        gr_fail(ctx, "gpt", "heads %lld does not divide width %lld", (long long)c.heads, (long long)c.width);
+    gr_check_heads(ctx, "gpt", c.heads, c.width);
     if (!(c.dropout >= 0 && c.dropout < 1)) gr_fail(ctx, "gpt", "dropout %g is not in [0, 1)", c.dropout);
     if ((uint64_t)c.layers > SIZE_MAX / 2 / sizeof(gr_block_layer))
         gr_fail(ctx, "gpt", "%lld layers are too many", (long long)c.layers);
@@ -110,7 +111,9 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     gpt->h = h;
     gpt->weights = weights;
     gpt->mask = gr_keep(gr_causal_mask(ctx, config.context)); /* (context, context) */
+    gpt->first = gr_parameter_count(ctx);
     make_parameters(gpt);
+    gpt->count = gr_parameter_count(ctx) - gpt->first;
     return gpt;
 }
 

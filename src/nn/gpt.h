@@ -48,6 +48,7 @@ typedef struct gr_gpt {
     gr_block_layer *h; /* layers of them */
     gr_layernorm_layer ln_f;
     gr_dropout_layer drop;
+    int first, count;    /* its parameters in the context: gr_parameter_at(ctx, first), ... */
     gr_tensor *mask;     /* (context, context), causal */
     gr_tensor **weights; /* of the last forward pass, per layer (B, H, T, T); gone with gr_context_reset */
 } gr_gpt;
@@ -63,22 +64,5 @@ gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids);
 
 /* Dropout acts only while training; a new model is. */
 void gr_gpt_training(gr_gpt *gpt, bool training);
-
-/* One id drawn from softmax(logits / temperature), logits (V): temperature 0 is the argmax (lowest id on ties). Before
- * the draw only the top_k largest are kept (0: all), then of these the fewest that hold top_p of the probability (0 or
- * 1: all); ties go to the lower id. An id of probability 0 is never drawn. -1 after an error; a logit that is NaN or
- * +Inf is one, or none above -Inf. */
-typedef struct gr_sampling {
-    double temperature;
-    int64_t top_k;
-    double top_p;
-} gr_sampling;
-int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng);
-
-/* Continues ids[0 ... count) to ids[0 ... total), count >= 1: each new id is drawn after a forward pass, without
- * dropout, over the last `context` ids. Resets the context after each; emit, if given, hears of every new id. False
- * after an error. */
-bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, int64_t total, gr_sampling how, gr_rng *rng,
-                     void (*emit)(int32_t id, void *arg), void *arg);
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-const char *gr_join(gr_context *ctx, const char *prefix, const char *name) {
+const char *gr_prefixed(gr_context *ctx, const char *prefix, const char *name) {
     if (!prefix || !*prefix) return name;
     size_t size = strlen(prefix) + strlen(name) + 2;
     char *text = gr_alloc(ctx, false, size);
@@ -14,10 +14,10 @@ const char *gr_join(gr_context *ctx, const char *prefix, const char *name) {
 }
 
 static gr_tensor *new_parameter(gr_tensor *x, const char *prefix, const char *name) {
-    return gr_parameter(x, gr_join(gr_context_of(x), prefix, name));
+    return gr_parameter(x, gr_prefixed(gr_context_of(x), prefix, name));
 }
 
-static gr_tensor *no_layer(gr_tensor *x, const char *where) {
+gr_tensor *gr_no_layer(gr_tensor *x, const char *where) {
     gr_fail(gr_context_of(x), where, "the layer is NULL");
     return gr_inert(gr_context_of(x));
 }
@@ -43,7 +43,7 @@ gr_linear_layer gr_linear_new(gr_context *ctx, const char *prefix, gr_linear_con
 }
 
 gr_tensor *gr_linear_forward(const gr_linear_layer *layer, gr_tensor *x) {
-    return layer ? gr_linear(x, layer->weight, layer->bias) : no_layer(x, "linear");
+    return layer ? gr_linear(x, layer->weight, layer->bias) : gr_no_layer(x, "linear");
 }
 
 /* -- Embedding ----------------------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ gr_embedding_layer gr_embedding_new(gr_context *ctx, const char *prefix, gr_embe
 }
 
 gr_tensor *gr_embedding_forward(const gr_embedding_layer *layer, gr_tokens ids) {
-    return layer ? gr_gather_rows(layer->weight, ids) : no_layer(NULL, "embedding");
+    return layer ? gr_gather_rows(layer->weight, ids) : gr_no_layer(NULL, "embedding");
 }
 
 /* -- Normalisation ------------------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ gr_layernorm_layer gr_layernorm_new(gr_context *ctx, const char *prefix, int64_t
 }
 
 gr_tensor *gr_layernorm_forward(const gr_layernorm_layer *layer, gr_tensor *x) {
-    return layer ? gr_layernorm(x, layer->weight, layer->bias, 0) : no_layer(x, "layernorm");
+    return layer ? gr_layernorm(x, layer->weight, layer->bias, 0) : gr_no_layer(x, "layernorm");
 }
 
 gr_rmsnorm_layer gr_rmsnorm_new(gr_context *ctx, const char *prefix, int64_t width) {
@@ -81,7 +81,7 @@ gr_rmsnorm_layer gr_rmsnorm_new(gr_context *ctx, const char *prefix, int64_t wid
 }
 
 gr_tensor *gr_rmsnorm_forward(const gr_rmsnorm_layer *layer, gr_tensor *x) {
-    return layer ? gr_rmsnorm(x, layer->weight, 0) : no_layer(x, "rmsnorm");
+    return layer ? gr_rmsnorm(x, layer->weight, 0) : gr_no_layer(x, "rmsnorm");
 }
 
 /* -- Dropout ------------------------------------------------------------------------------------------------------- */
@@ -91,6 +91,6 @@ gr_dropout_layer gr_dropout_new(double p, uint64_t seed) {
 }
 
 gr_tensor *gr_dropout_forward(gr_dropout_layer *layer, gr_tensor *x) {
-    if (!layer || !x) return no_layer(x, "dropout");
+    if (!layer || !x) return gr_no_layer(x, "dropout");
     return layer->training && layer->p != 0 ? gr_dropout(x, layer->p, &layer->rng) : x;
 }

@@ -49,6 +49,13 @@ static void charge(gr_context *ctx, const char *name, int operations, int number
 
 enum { SGD_COST = 8, ADAM_COST = 24, SCALE_COST = 4 }; /* operations an element, roughly; see gr_parallel_for */
 
+struct gr_sgd {
+    gr_context *ctx;
+    gr_sgd_config config;
+    int count;            /* parameters that existed when it was made */
+    gr_tensor **velocity; /* one a parameter */
+};
+
 gr_sgd *gr_sgd_new(gr_context *ctx, gr_sgd_config config) {
     static const gr_sgd nothing = {.ctx = NULL};
     gr_sgd *sgd = gr_alloc(ctx, true, sizeof *sgd);
@@ -85,6 +92,15 @@ bool gr_sgd_step(gr_sgd *sgd, double lr) {
 }
 
 /* -- Adam and AdamW ------------------------------------------------------------------------------------------------ */
+
+struct gr_adamw {
+    gr_context *ctx;
+    gr_adamw_config config;
+    bool decoupled; /* AdamW; false: Adam */
+    int count;
+    gr_tensor **m, **v; /* first and second moment, one a parameter */
+    int64_t step;       /* updates made: t of the bias corrections */
+};
 
 static gr_adamw *new_adam(gr_context *ctx, const char *where, gr_adamw_config c, bool decoupled) {
     static const gr_adamw nothing = {.ctx = NULL};
@@ -149,15 +165,6 @@ bool gr_adamw_step(gr_adamw *adamw, double lr) {
 
 /* -- The norm of all gradients ------------------------------------------------------------------------------------- */
 
-/* Below REAL_SMALLEST a number has fewer digits. */
-#ifdef GR_DOUBLE
-#    define REAL_SMALLEST 0x1p-1022
-#    define REAL_LARGEST  0x1.fffffffffffffp1023
-#else
-#    define REAL_SMALLEST 0x1p-126
-#    define REAL_LARGEST  0x1.fffffep127
-#endif
-
 typedef struct squares_job {
     gr_context *ctx;
     gr_real scale;
@@ -206,13 +213,13 @@ static double gradient_norm(gr_context *ctx) {
     double *sum = gr_alloc(ctx, false, (size_t)ctx->parameter_count * sizeof *sum);
     if (!sum) return (double)NAN;
     const double total = sum_squares((squares_job){ctx, 1, sum});
-    /* A square below REAL_SMALLEST lost digits, at most eps REAL_SMALLEST: all of them together do not count from here
+    /* A square below GR_REAL_MIN lost digits, at most eps GR_REAL_MIN: all of them together do not count from here
      * on. */
-    const double trusted = REAL_SMALLEST * (double)gr_parameter_numel(ctx);
+    const double trusted = GR_REAL_MIN * (double)gr_parameter_numel(ctx);
     if (total >= trusted && total < INFINITY) return sqrt(total);
     const double largest = largest_gradient(ctx);
     if (!gr_ok(ctx) || largest == 0) return largest;
-    const gr_real scale = (gr_real)(1 / largest < REAL_LARGEST ? 1 / largest : REAL_LARGEST);
+    const gr_real scale = (gr_real)(1 / largest < GR_REAL_MAX ? 1 / largest : GR_REAL_MAX);
     const double norm = sqrt(sum_squares((squares_job){ctx, scale, sum})) / (double)scale;
     if (!(norm < INFINITY)) gr_fail(ctx, "clip_grad_norm", "the norm of the gradients is too large for a double");
     return gr_ok(ctx) ? norm : (double)NAN;

@@ -1,9 +1,9 @@
 #include "safetensors.h"
+#include "files.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 enum { LENGTH_SIZE = 8, VALUE_SIZE = 4 };      /* bytes */
 static const uint64_t MAX_HEADER = 100000000;  /* bytes; the limit of the format's own reader */
@@ -152,12 +152,6 @@ static bool scan_header(scanner *s) {
 
 /* -- Reading ------------------------------------------------------------------------------------------------------- */
 
-static void fail_errno(gr_context *ctx, const char *path, const char *what) {
-    char why[128] = "unknown error";
-    strerror_r(errno, why, sizeof why); /* strerror is not for threads */
-    gr_fail(ctx, path, "cannot %s: %s", what, why);
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const gr_stored *)a)->name, ((const gr_stored *)b)->name);
 }
@@ -220,16 +214,14 @@ static bool read_header(gr_safetensors *in, uint64_t size) {
 bool gr_safetensors_open(gr_context *ctx, const char *path, gr_safetensors *out) {
     *out = (gr_safetensors){.ctx = ctx, .path = path};
     if (!gr_ok(ctx)) return false;
-    struct stat info;
-    if (!(out->file = fopen(path, "rb"))) {
-        fail_errno(ctx, path, "open");
-        return false;
-    }
-    if (fstat(fileno(out->file), &info) != 0)
-        fail_errno(ctx, path, "ask for the size");
-    else if (!S_ISREG(info.st_mode))
-        gr_fail(ctx, path, S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file");
-    else if (read_header(out, (uint64_t)info.st_size))
+    uint64_t size;
+    const int file = gr_open_regular(ctx, path, &size);
+    if (file < 0) return false;
+    out->file = fdopen(file, "rb");
+    if (!out->file) {
+        gr_fail_errno(ctx, path, "open");
+        close(file);
+    } else if (read_header(out, size))
         return true;
     gr_safetensors_close(out);
     return false;
@@ -267,7 +259,7 @@ bool gr_safetensors_read(gr_safetensors *in, const gr_stored *stored, gr_tensor 
     if (!to || !gr_is_contiguous(x) || !gr_shape_equal(stored->shape, gr_shape_of(x)))
         gr_fail(in->ctx, in->path, "%.80s: the file has the shape %s, the model %s", stored->name,
                 gr_show_shape(in->ctx, stored->shape), gr_show_shape(in->ctx, gr_shape_of(x)));
-    if (fseeko(in->file, (off_t)(in->start + stored->begin), SEEK_SET) != 0) fail_errno(in->ctx, in->path, "seek");
+    if (fseeko(in->file, (off_t)(in->start + stored->begin), SEEK_SET) != 0) gr_fail_errno(in->ctx, in->path, "seek");
     for (size_t left = (size_t)(stored->end - stored->begin) / VALUE_SIZE; left > 0 && gr_ok(in->ctx);) {
         const size_t n = left < CHUNK ? left : CHUNK;
         if (fread(raw, VALUE_SIZE, n, in->file) != n)

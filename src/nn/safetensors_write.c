@@ -1,4 +1,5 @@
 #include "safetensors.h"
+#include "files.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -88,9 +89,7 @@ bool gr_safetensors_write(gr_context *ctx, const char *path, gr_safetensors_cont
     }
     if (ok) ok = fclose(out) == 0 && rename(beside, path) == 0;
     if (ok) return true;
-    char why[128] = "unknown error";
-    strerror_r(errno, why, sizeof why);
-    gr_fail(ctx, path, "cannot write: %s", why);
+    gr_fail_errno(ctx, path, "write");
     if (out) remove(beside);
     return false;
 }

@@ -2,35 +2,24 @@
 
 #include "../tensor/scalar.h"
 
-typedef struct phase {
-    double rate;  /* of a step in the warmup or after the end */
-    double share; /* of the way from peak to min, in [0, 1); -1 in the other two phases */
-} phase;
-
-static double floor_of(double peak, double min) { return min == 0 ? peak / 10 : min; }
-
-static phase phase_of(int64_t step, double peak, double min, int64_t warmup, int64_t total) {
+/* left(x): what is left of peak - min, 1 at x = 0 and 0 at x = 1. */
+static double rate(int64_t step, gr_schedule_config c, double (*left)(double x)) {
+    const double min = c.min == 0 ? c.peak / 10 : c.min;
     if (step < 0) step = 0;
-    if (step < warmup) return (phase){peak * (((double)step + 1) / (double)warmup), -1};
-    if (total <= 0) return (phase){peak, -1};
-    if (step >= total) return (phase){min, -1};
-    if (warmup < 0) warmup = 0;
-    return (phase){0, (double)(step - warmup) / (double)(total - warmup)};
+    if (c.warmup < 0) c.warmup = 0;
+    if (step < c.warmup) return c.peak * (((double)step + 1) / (double)c.warmup);
+    if (c.total <= 0) return c.peak;
+    if (step >= c.total) return min;
+    return min + (c.peak - min) * left((double)(step - c.warmup) / (double)(c.total - c.warmup));
 }
+
+static double line(double x) { return 1 - x; }
+static double half_cosine(double x) { return (1 + gr_double_cos(3.141592653589793 * x)) / 2; }
 
 double gr_constant(int64_t step, double lr) {
     (void)step;
     return lr;
 }
 
-double gr_linear_decay(int64_t step, gr_linear_schedule c) {
-    const double min = floor_of(c.peak, c.min);
-    const phase p = phase_of(step, c.peak, min, c.warmup, c.total);
-    return p.share < 0 ? p.rate : c.peak + (min - c.peak) * p.share;
-}
-
-double gr_cosine(int64_t step, gr_cosine_config c) {
-    const double pi = 3.141592653589793, min = floor_of(c.peak, c.min);
-    const phase p = phase_of(step, c.peak, min, c.warmup, c.total);
-    return p.share < 0 ? p.rate : min + (c.peak - min) * (1 + gr_scalar_cos(pi * p.share)) / 2;
-}
+double gr_linear_decay(int64_t step, gr_schedule_config c) { return rate(step, c, line); }
+double gr_cosine(int64_t step, gr_cosine_config c) { return rate(step, c, half_cosine); }

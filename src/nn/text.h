@@ -32,8 +32,8 @@ typedef struct gr_batch {
 
 typedef struct gr_corpus gr_corpus;
 
-/* Opens a text file (mapped into memory where the system can: it must not shrink while the context lives). A file that
- * is missing, not a regular file or empty is an error: "tales.txt: cannot open: No such file or directory". Never NULL;
+/* Opens a text file (mapped into memory where the system can: it must not change while it is open). A file that is
+ * missing, not a regular file or empty is an error: "tales.txt: cannot open: No such file or directory". Never NULL;
  * closed with the context. */
 gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind);
 /* The same for text in memory, which is copied. Its name in messages is "corpus". */
@@ -49,11 +49,6 @@ const gr_tokenizer *gr_corpus_tokenizer(const gr_corpus *corpus);
  * a window is an error: "tales.txt: the validation part has 8 bytes, a window needs 65". After an error ids is NULL and
  * B and T are 0. */
 gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t batch, int64_t time);
-/* Window number `index` of those laid end to end from the start, for an evaluation over the whole part; batch 1. Each
- * takes up where the last one's inputs end, so every byte but the first is a target once; a rest shorter than a window
- * is left out. */
-int64_t gr_corpus_windows(const gr_corpus *corpus, gr_part part, int64_t time);
-gr_batch gr_corpus_window(gr_corpus *corpus, gr_part part, int64_t index, int64_t time);
 
 /* Loss in nats per byte that the corpus's bigram counts reach: trained on GR_TRAIN with add-one smoothing, measured on
  * part, i.e. the mean of -ln((count(a b) + 1) / (count(a) + V)) over its pairs a b. NaN after an error. */

@@ -40,7 +40,7 @@ void gr_context_free(gr_context *ctx) {
 void gr_context_reset(gr_context *ctx) {
     if (!ctx || ctx == &no_context) return;
     gr_arena_reset(&ctx->step);
-    ctx->free_buffers = ctx->spare_headers = NULL;
+    ctx->free_tensors = NULL;
     ctx->tape = NULL;
     gr_profile_event(ctx, "reset", "step", 0, 0);
 }

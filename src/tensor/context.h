@@ -31,7 +31,7 @@ void gr_context_reset(gr_context *ctx);
 /* True as long as no error is kept. */
 bool gr_ok(const gr_context *ctx);
 
-/* The kept error as one line, "matmul: q (2, 3) and k (4, 2): inner sizes 3 and 4 differ"; "" when there is none. */
+/* The kept error as one line, "matmul: q (2, 3), k (4, 2): inner sizes 3 and 4 differ"; "" when there is none. */
 const char *gr_error_message(gr_context *ctx);
 
 /* Forgets the kept error. Call gr_context_reset too: tensors made after the error are inert. */

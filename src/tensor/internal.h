@@ -21,6 +21,8 @@ struct gr_tensor {
     bool requires_grad, retain_grad;
     gr_tensor *grad;      /* contiguous, same shape; NULL: nothing has been added yet */
     struct gr_node *node; /* the tape's entry that made it; NULL: a leaf */
+
+    gr_tensor *next_free; /* while it waits in the pool */
 };
 
 /* Called when the context is freed: closes a file, unmaps a corpus. */
@@ -29,12 +31,6 @@ typedef struct gr_cleanup {
     void *arg;
     struct gr_cleanup *next;
 } gr_cleanup;
-
-typedef struct gr_buffer { /* a block of memory that goes round within a step; see gr_pool_take */
-    size_t size;
-    struct gr_buffer *next;
-    gr_real *data;
-} gr_buffer;
 
 enum { GR_ERROR_TEXT = 512, GR_SHOW_TEXT = 160, GR_SHOW_SLOTS = 4 };
 
@@ -46,7 +42,7 @@ struct gr_context {
     gr_tensor inert;
     const gr_kernels *kernels;
     gr_arena forever, step;
-    gr_buffer *free_buffers, *spare_headers; /* of this step */
+    gr_tensor *free_tensors; /* the pool, of this step */
     gr_cleanup *cleanups;
     gr_real *scratch; /* of the matrix product, for scratch_threads threads */
     int scratch_threads;
@@ -72,11 +68,18 @@ gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape 
 /* A tensor that sees the data of x at an offset with another shape and strides. */
 gr_tensor *gr_view(gr_tensor *x, gr_shape shape, const int64_t *stride, int64_t offset);
 
+/* The numbers of a contiguous tensor under another shape of as many elements. */
+gr_tensor *gr_view_as(gr_tensor *contiguous, gr_shape shape);
+
+/* Sets every element of a contiguous tensor to zero. */
+void gr_clear(gr_tensor *x);
+
 /* A contiguous tensor with the values of x: x itself when it is contiguous. */
 gr_tensor *gr_contiguous(gr_tensor *x);
 bool gr_is_contiguous(const gr_tensor *x);
 
-/* Buffers that go round: taken, given back, taken again, all within a step. */
+/* Contiguous tensors that go round: taken (values not set), given back, taken again under another shape, all within a
+ * step. */
 gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape);
 void gr_pool_give(gr_tensor *x);
 

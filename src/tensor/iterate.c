@@ -16,8 +16,7 @@ typedef struct walk {
     int64_t row; /* length of the innermost axis */
 } walk;
 
-/* Strides of x seen under a shape it broadcasts to: 0 along repeated axes. */
-static void broadcast_strides(const gr_tensor *x, gr_shape shape, int64_t stride[GR_MAX_DIMS]) {
+void gr_broadcast_strides(const gr_tensor *x, gr_shape shape, int64_t stride[GR_MAX_DIMS]) {
     int front = shape.ndim - x->shape.ndim;
     for (int i = 0; i < shape.ndim; i++) {
         bool own = i >= front && x->shape.dim[i - front] == shape.dim[i];
@@ -84,10 +83,10 @@ void gr_run_map(gr_map_name map, double t, gr_tensor *y, int count, gr_tensor *c
     if (n == 0 || !gr_ok(y->ctx)) return;
     walk w = {.map = y->ctx->kernels->map[map], .t = (gr_real)t, .operands = count + 1, .shape = y->shape};
     w.base[0] = y->data;
-    broadcast_strides(y, y->shape, w.stride[0]);
+    gr_broadcast_strides(y, y->shape, w.stride[0]);
     for (int k = 0; k < count; k++) {
         w.base[k + 1] = operands[k]->data;
-        broadcast_strides(operands[k], y->shape, w.stride[k + 1]);
+        gr_broadcast_strides(operands[k], y->shape, w.stride[k + 1]);
     }
     simplify(&w);
     gr_parallel_for((size_t)n, COST_PER_ELEMENT, run_elements, &w);

@@ -35,7 +35,7 @@ double gr_rng_uniform(gr_rng *rng) { return (double)(gr_rng_next(rng) >> 11) * 0
 double gr_rng_normal(gr_rng *rng) {
     double u = ((double)(gr_rng_next(rng) >> 11) + 1) * 0x1p-53; /* in (0, 1]: its log is finite */
     double v = gr_rng_uniform(rng);
-    return sqrt(-2 * gr_scalar_log(u)) * gr_scalar_cos(6.283185307179586 * v);
+    return sqrt(-2 * gr_double_log(u)) * gr_double_cos(6.283185307179586 * v);
 }
 
 uint64_t gr_rng_below(gr_rng *rng, uint64_t n) {

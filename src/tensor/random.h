@@ -12,7 +12,7 @@ typedef struct gr_rng {
     uint64_t seed, stream, counter;
 } gr_rng;
 
-/* Streams the library itself uses; those from GR_STREAM_USER on are yours. */
+/* Streams the library itself uses; those from GR_STREAM_USER to 2^32 - 1 are yours. */
 enum { GR_STREAM_DEFAULT = 0, GR_STREAM_INIT = 1, GR_STREAM_DROPOUT = 2, GR_STREAM_USER = 16 };
 
 /* Stream 0 of the seed, from its beginning. */

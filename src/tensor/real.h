@@ -7,14 +7,23 @@
         "gradus: without -ffast-math, please: the source defines the bits, and that option lets the compiler change them"
 #endif
 
+#include <float.h>
+
+/* GR_REAL_MAX is the largest number, GR_REAL_MIN the smallest normalised one, 1 + GR_REAL_EPSILON the next after 1. */
 #ifdef GR_DOUBLE
 typedef double gr_real;
-#    define GR_REAL_NAME "double"
-#    define GR_R(x)      x
+#    define GR_REAL_NAME    "double"
+#    define GR_R(x)         x
+#    define GR_REAL_MAX     DBL_MAX
+#    define GR_REAL_MIN     DBL_MIN
+#    define GR_REAL_EPSILON DBL_EPSILON
 #else
 typedef float gr_real;
-#    define GR_REAL_NAME "float"
-#    define GR_R(x)      x##f
+#    define GR_REAL_NAME    "float"
+#    define GR_R(x)         x##f
+#    define GR_REAL_MAX     FLT_MAX
+#    define GR_REAL_MIN     FLT_MIN
+#    define GR_REAL_EPSILON FLT_EPSILON
 #endif
 
 #endif

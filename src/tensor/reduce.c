@@ -3,20 +3,18 @@
 
 gr_tensor *gr_as_rows(gr_tensor *x, unsigned set) {
     gr_shape order = {0, {0}};
-    int64_t stride[GR_MAX_DIMS], n = 1;
+    int64_t stride[GR_MAX_DIMS];
     for (int reduced = 0; reduced < 2; reduced++)
         for (int i = 0; i < x->shape.ndim; i++) {
             if ((int)(set >> i & 1) != reduced) continue;
             stride[order.ndim] = x->stride[i];
             order.dim[order.ndim++] = x->shape.dim[i];
-            if (reduced) n *= x->shape.dim[i];
         }
     gr_tensor *moved = gr_contiguous(gr_view(x, order, stride, 0));
     if (gr_is_inert(moved)) return moved;
-    int64_t rows = 1;
-    for (int i = 0; i < x->shape.ndim; i++)
-        if (!(set >> i & 1)) rows *= x->shape.dim[i];
-    return gr_view(moved, GR_SHAPE(rows, n), (int64_t[]){n, 1}, 0);
+    int64_t rows = gr_shape_numel(gr_shape_reduced(x->shape, set, false));
+    int64_t n = gr_shape_numel(gr_shape_reduced(x->shape, ~set, false));
+    return gr_view_as(moved, GR_SHAPE(rows, n));
 }
 
 /* A contiguous x as (outer, m, inner), summed over the middle. */

@@ -5,6 +5,6 @@
 #endif
 #include "kernels/math.h"
 
-double gr_scalar_exp(double x) { return k_exp(x); }
-double gr_scalar_log(double x) { return k_log(x); }
-double gr_scalar_cos(double x) { return k_cos(x); }
+double gr_double_exp(double x) { return k_exp(x); }
+double gr_double_log(double x) { return k_log(x); }
+double gr_double_cos(double x) { return k_cos(x); }

@@ -3,8 +3,8 @@
 #ifndef GR_SCALAR_H
 #define GR_SCALAR_H
 
-double gr_scalar_exp(double x);
-double gr_scalar_log(double x);
-double gr_scalar_cos(double x);
+double gr_double_exp(double x);
+double gr_double_log(double x);
+double gr_double_cos(double x);
 
 #endif

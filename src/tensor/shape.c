@@ -43,6 +43,15 @@ void gr_shape_strides(gr_shape shape, int64_t stride[GR_MAX_DIMS]) {
     }
 }
 
+int64_t gr_shape_offset(gr_shape shape, const int64_t *stride, int64_t index) {
+    int64_t offset = 0;
+    for (int i = shape.ndim - 1; i >= 0; i--) {
+        offset += index % shape.dim[i] * stride[i];
+        index /= shape.dim[i];
+    }
+    return offset;
+}
+
 int gr_shape_axis(gr_shape shape, int axis) {
     if (axis < 0) axis += shape.ndim;
     return axis >= 0 && axis < shape.ndim ? axis : -1;

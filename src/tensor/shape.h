@@ -15,6 +15,9 @@ bool gr_shape_broadcast(gr_shape a, gr_shape b, gr_shape *out);
 /* Row-major strides. */
 void gr_shape_strides(gr_shape shape, int64_t stride[GR_MAX_DIMS]);
 
+/* Where element number `index` in row-major order lies, under these strides. */
+int64_t gr_shape_offset(gr_shape shape, const int64_t *stride, int64_t index);
+
 /* An axis in [0, ndim) from one that may count from the end; -1 if out of range. */
 int gr_shape_axis(gr_shape shape, int axis);
 

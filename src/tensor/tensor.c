@@ -31,6 +31,14 @@ gr_tensor *gr_view(gr_tensor *x, gr_shape shape, const int64_t *stride, int64_t 
     return view;
 }
 
+gr_tensor *gr_view_as(gr_tensor *contiguous, gr_shape shape) {
+    int64_t stride[GR_MAX_DIMS];
+    gr_shape_strides(shape, stride);
+    return gr_view(contiguous, shape, stride, 0);
+}
+
+void gr_clear(gr_tensor *x) { memset(x->data, 0, (size_t)gr_shape_numel(x->shape) * sizeof *x->data); }
+
 bool gr_is_contiguous(const gr_tensor *x) {
     int64_t stride[GR_MAX_DIMS];
     gr_shape_strides(x->shape, stride);
@@ -47,32 +55,21 @@ gr_tensor *gr_contiguous(gr_tensor *x) {
 }
 
 gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape) {
-    size_t size = (size_t)gr_shape_numel(shape) * sizeof(gr_real);
-    for (gr_buffer **link = &ctx->free_buffers, *b; (b = *link); link = &b->next) {
-        if (b->size != size) continue;
-        gr_tensor *x = gr_alloc(ctx, false, sizeof *x);
-        if (!x) break;
-        *x = (gr_tensor){.ctx = ctx, .data = b->data, .shape = shape};
+    int64_t numel = gr_shape_numel(shape);
+    for (gr_tensor **link = &ctx->free_tensors; *link; link = &(*link)->next_free) {
+        gr_tensor *x = *link;
+        if (gr_shape_numel(x->shape) != numel) continue;
+        *link = x->next_free;
+        *x = (gr_tensor){.ctx = ctx, .data = x->data, .shape = shape};
         gr_shape_strides(shape, x->stride);
-        *link = b->next;
-        b->next = ctx->spare_headers;
-        ctx->spare_headers = b;
         return x;
     }
     return gr_new(ctx, "gradient", false, shape);
 }
 
 void gr_pool_give(gr_tensor *x) {
-    gr_context *ctx = x->ctx;
-    if (!gr_ok(ctx)) return;
-    gr_buffer *b = ctx->spare_headers;
-    if (b)
-        ctx->spare_headers = b->next;
-    else
-        b = gr_alloc(ctx, false, sizeof *b);
-    if (!b) return;
-    *b = (gr_buffer){(size_t)gr_shape_numel(x->shape) * sizeof(gr_real), ctx->free_buffers, x->data};
-    ctx->free_buffers = b;
+    x->next_free = x->ctx->free_tensors;
+    x->ctx->free_tensors = x;
 }
 
 gr_tensor *gr_full(gr_context *ctx, gr_shape shape, double value) {

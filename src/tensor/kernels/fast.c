@@ -14,4 +14,8 @@
 
 extern const gr_kernels GR_PASTE(gr_kernels_, GR_ISA);
 const gr_kernels GR_PASTE(gr_kernels_, GR_ISA) = {
-    .name = GR_TEXT(GR_ISA), GR_ROW_ENTRIES, .matmul = matmul, .matmul_hiding = plain_matmul_hiding};
+    .name = GR_TEXT(GR_ISA),
+    .matmul = matmul,
+    .matmul_hiding = plain_matmul_hiding,
+#include "entries.def"
+};

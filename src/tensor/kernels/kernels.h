@@ -1,5 +1,5 @@
 /* The table of numeric kernels: plain C on rows of numbers, no tensor, no memory, no error. The same source is compiled
- * once per instruction set (table.c); reference.c holds the same formulas in the plainest loops. */
+ * once per instruction set (fast.c); reference.c holds the same formulas in the plainest loops. */
 #ifndef GR_KERNELS_H
 #define GR_KERNELS_H
 
@@ -30,7 +30,15 @@ typedef struct gr_gemm {
     bool accumulate;
     gr_real *scratch; /* GR_GEMM_SCRATCH numbers of this thread's own */
 } gr_gemm;
-enum { GR_GEMM_BLOCK_K = 256, GR_GEMM_BLOCK_N = 256, GR_GEMM_SCRATCH = GR_GEMM_BLOCK_K * GR_GEMM_BLOCK_N };
+
+/* B is packed in blocks of 256 x 256, a quarter of a usual second cache, with a panel of A of up to 16 rows beside it.
+ */
+enum {
+    GR_GEMM_BLOCK_K = 256,
+    GR_GEMM_BLOCK_N = 256,
+    GR_GEMM_PANEL_M = 16,
+    GR_GEMM_SCRATCH = GR_GEMM_BLOCK_K * (GR_GEMM_BLOCK_N + GR_GEMM_PANEL_M)
+};
 
 /* One update of Adam: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w -= rate m / (sqrt(v) root + eps).
  */
@@ -42,23 +50,12 @@ typedef struct gr_adam_step {
     double pull; /* and g grows by pull w: the decay of plain Adam */
 } gr_adam_step;
 
-/* Every elementwise map, by name; its formula is in maps.h. Those of the second list add to y: gradients. */
-#define GR_MAPS(X)                                                                                                 \
-    X(copy)                                                                                                        \
-    X(add) X(sub) X(mul) X(div) X(minimum) X(maximum) X(where) X(mask_scores) X(neg) X(scale) X(add_scalar) X(pow) \
-        X(square) X(sqrt) X(exp) X(log) X(abs) X(relu) X(sigmoid) X(tanh) X(gelu) X(gelu_erf) X(silu)
-#define GR_GRADIENT_MAPS(X)                                                                                         \
-    X(plus)                                                                                                         \
-    X(minus) X(plus_scaled) X(plus_product) X(div_da) X(div_db) X(minimum_da) X(minimum_db) X(maximum_da)           \
-        X(maximum_db) X(where_da) X(where_db) X(pow_dx) X(square_dx) X(sqrt_dx) X(log_dx) X(abs_dx) X(relu_dx)      \
-            X(sigmoid_dx) X(tanh_dx) X(gelu_dx) X(gelu_erf_dx) X(silu_dx) X(variance_dx) X(logsumexp_dx) X(norm_dx) \
-                X(mse_dx)
-
+/* GR_MAP_add, GR_MAP_exp, ...: every elementwise map, by name; maps.def has the formulas. */
 typedef enum gr_map_name {
-#define GR_MAP_NAME(name) GR_MAP_##name,
-    GR_MAPS(GR_MAP_NAME) GR_GRADIENT_MAPS(GR_MAP_NAME)
-#undef GR_MAP_NAME
-        GR_MAP_COUNT
+#define MAP(name, formula)       GR_MAP_##name,
+#define MAP_PLAIN(name, formula) GR_MAP_##name,
+#include "maps.def"
+    GR_MAP_COUNT
 } gr_map_name;
 
 typedef struct gr_kernels {
@@ -68,8 +65,6 @@ typedef struct gr_kernels {
     /* Reductions of n numbers, each the fixed tree of tree.h. */
     gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
     gr_real (*sum_squares)(size_t n, const gr_real *x, gr_real center, gr_real scale); /* sum ((x - center) scale)^2 */
-    gr_real (*sum_exp)(size_t n, const gr_real *x, gr_real center);                    /* sum e^(x - center) */
-    gr_real (*dot)(size_t n, const gr_real *x, const gr_real *y);
     gr_real (*max)(size_t n, const gr_real *x,
                    size_t *first); /* n > 0; index of the first maximum, or of the first NaN */
     gr_real (*logsumexp)(size_t n, const gr_real *x);

@@ -1,4 +1,4 @@
-/* The elementwise formulas: one line each. a, b, c are the operands, t a number given with the map. */
+/* The functions of the elementwise maps, made from the formulas in maps.def, and what those formulas call. */
 #ifndef GR_MAPS_H
 #define GR_MAPS_H
 
@@ -50,10 +50,7 @@ static inline gr_real silu_slope(gr_real x) {
     return s * GR_FMA(x, 1 - s, 1);
 }
 
-/* A map y[i] = formula. Rows that lie close together get a loop that vectorises; GR_MAP_PLAIN is for a formula that
- * cannot. */
-#define GR_MAP(name, formula)       GR_MAP_WITH(GR_SIMD, name, formula)
-#define GR_MAP_PLAIN(name, formula) GR_MAP_WITH(, name, formula)
+/* The function of a map. Rows that lie close together get a loop that vectorises. */
 #define GR_MAP_WITH(simd, name, formula)                                                              \
     static inline gr_real name##_of(gr_real y, gr_real a, gr_real b, gr_real c, gr_real t) {          \
         (void)y, (void)a, (void)b, (void)c, (void)t;                                                  \
@@ -74,60 +71,8 @@ static inline gr_real silu_slope(gr_real x) {
         }                                                                                             \
     }
 
-/* clang-format off */
-GR_MAP(copy,       a)
-GR_MAP(add,        a + b)
-GR_MAP(sub,        a - b)
-GR_MAP(mul,        a * b)
-GR_MAP(div,        a / b)
-GR_MAP(minimum,    k_min(a, b))
-GR_MAP(maximum,    k_max(a, b))
-GR_MAP(where,      a != 0 ? b : c)
-GR_MAP(mask_scores, b != 0 ? a : (gr_real)-INFINITY)
-GR_MAP(neg,        -a)
-GR_MAP(scale,      t * a)
-GR_MAP(add_scalar, a + t)
-GR_MAP_PLAIN(pow,  k_pow(a, t))
-GR_MAP(square,     a * a)
-GR_MAP(sqrt,       k_sqrt(a))
-GR_MAP(exp,        k_exp(a))
-GR_MAP(log,        k_log(a))
-GR_MAP(abs,        a < 0 ? -a : a == 0 ? 0 : a)
-GR_MAP(relu,       a <= 0 ? 0 : a)
-GR_MAP(sigmoid,    k_sigmoid(a))
-GR_MAP(tanh,       k_tanh(a))
-GR_MAP(gelu,       a * gelu_gate(a))
-GR_MAP(gelu_erf,   a * k_normal_cdf(a))
-GR_MAP(silu,       a * k_sigmoid(a))
-
-/* Gradients, added to y. a is always dy; b and c are what the formula needs of the forward pass. */
-GR_MAP(plus,          y + a)
-GR_MAP(minus,         y - a)
-GR_MAP(plus_scaled,   GR_FMA(t, a, y))
-GR_MAP(plus_product,  GR_FMA(a, b, y))                          /* mul: b the other factor; exp: b = y */
-GR_MAP(div_da,        y + a / b)                                /* b the divisor */
-GR_MAP(div_db,        y - a * b / c)                            /* b the quotient, c the divisor */
-GR_MAP(minimum_da,    y + (b <= c || b != b ? a : 0))           /* b, c the operands */
-GR_MAP(minimum_db,    y + (b <= c || b != b ? 0 : a))
-GR_MAP(maximum_da,    y + (b >= c || b != b ? a : 0))
-GR_MAP(maximum_db,    y + (b >= c || b != b ? 0 : a))
-GR_MAP(where_da,      y + (b != 0 ? a : 0))                     /* b the condition */
-GR_MAP(where_db,      y + (b != 0 ? 0 : a))
-GR_MAP_PLAIN(pow_dx,  y + (t == 0 ? 0 : a * t * k_pow(b, t - 1))) /* b = x, from here on */
-GR_MAP(square_dx,     GR_FMA(2 * a, b, y))
-GR_MAP(sqrt_dx,       y + a * GR_R(0.5) / b)                    /* b = sqrt x */
-GR_MAP(log_dx,        y + a / b)
-GR_MAP(abs_dx,        y + (b > 0 ? a : b < 0 ? -a : b == 0 ? 0 : b))
-GR_MAP(relu_dx,       y + (b <= 0 ? 0 : a))
-GR_MAP(sigmoid_dx,    GR_FMA(a * b, 1 - b, y))                  /* b = sigmoid x */
-GR_MAP(tanh_dx,       GR_FMA(a, GR_FMA(-b, b, 1), y))           /* b = tanh x */
-GR_MAP(gelu_dx,       GR_FMA(a, gelu_slope(b), y))
-GR_MAP(gelu_erf_dx,   GR_FMA(a, gelu_erf_slope(b), y))
-GR_MAP(silu_dx,       GR_FMA(a, silu_slope(b), y))
-GR_MAP(variance_dx,   GR_FMA(a * t, b - c, y))                  /* c = mean, t = 2/n */
-GR_MAP(logsumexp_dx,  GR_FMA(a, k_exp(b - c), y))               /* c = logsumexp */
-GR_MAP(norm_dx,       y + (c == 0 ? 0 : a * (b / c)))           /* c = norm */
-GR_MAP(mse_dx,        GR_FMA(a * t, b - c, y))                  /* c = target, t = 2/n */
-/* clang-format on */
+#define MAP(name, formula)       GR_MAP_WITH(GR_SIMD, name, formula)
+#define MAP_PLAIN(name, formula) GR_MAP_WITH(, name, formula)
+#include "maps.def"
 
 #endif

@@ -15,18 +15,18 @@ enum { VECTOR_BYTES = 16, TILE_M = 6 };
 #endif
 enum { TILE_N = 2 * VECTOR_BYTES / sizeof(gr_real) };
 
-/* panel[p][j] = B[p][j], j < width, filled up with zeros to TILE_N columns */
+/* panel[p][j] = B[p][j], j < width, filled up with zeros to TILE_N columns; B is read along its closer axis */
 static void pack_b(size_t k, size_t width, const gr_real *b, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
     if (width == TILE_N && col == 1) {
         for (size_t p = 0; p < k; p++, b += row, panel += TILE_N)
             GR_SIMD for (size_t j = 0; j < TILE_N; j++) panel[j] = b[j];
         return;
     }
-    for (size_t p = 0; p < k; p++, b += row, panel += TILE_N)
-        for (size_t j = 0; j < TILE_N; j++) panel[j] = j < width ? b[(ptrdiff_t)j * col] : 0;
+    for (size_t j = 0; j < TILE_N; j++, b += col)
+        for (size_t p = 0; p < k; p++) panel[p * TILE_N + j] = j < width ? b[(ptrdiff_t)p * row] : 0;
 }
 
-/* panel[p][i] = A[i][p], i < height, filled up with zeros to TILE_M rows; A is read along its closer axis */
+/* panel[p][i] = A[i][p], i < height, filled up with zeros to TILE_M rows; likewise */
 static void pack_a(size_t k, size_t height, const gr_real *a, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
     if (height == TILE_M && row == 1) {
         for (size_t p = 0; p < k; p++, a += col, panel += TILE_M)
@@ -37,65 +37,80 @@ static void pack_a(size_t k, size_t height, const gr_real *a, ptrdiff_t row, ptr
         for (size_t p = 0; p < k; p++) panel[p * TILE_M + i] = i < height ? a[(ptrdiff_t)p * col] : 0;
 }
 
-/* C[i][j] (+)= sum over p of a[p][i] b[p][j] for a whole tile: C stays in registers over all of k. */
-static inline void full_tile(size_t k, const gr_real *restrict a, const gr_real *restrict b, gr_real *restrict c,
-                             ptrdiff_t c_row, bool accumulate) {
+/* Where a tile reads its operands: A[i][p] at a[i a_row + p a_col], B[p][j] at b[p b_row + j]. */
+typedef struct tile_source {
+    const gr_real *a, *b;
+    ptrdiff_t a_row, a_col, b_row;
+} tile_source;
+
+/* C[i][j] (+)= sum over p of A[i][p] B[p][j] for a whole tile: C stays in registers over all of k. */
+static inline void full_tile(size_t k, tile_source s, gr_real *restrict c, ptrdiff_t c_row, bool accumulate) {
     gr_real sum[TILE_M][TILE_N] = {{0}};
     if (accumulate)
         for (size_t i = 0; i < TILE_M; i++)
             GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] = c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
-    for (size_t p = 0; p < k; p++, a += TILE_M, b += TILE_N)
+    for (size_t p = 0; p < k; p++, s.a += s.a_col, s.b += s.b_row)
         for (size_t i = 0; i < TILE_M; i++)
-            GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] = GR_FMA(a[i], b[j], sum[i][j]);
+            GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
+                GR_FMA(s.a[(ptrdiff_t)i * s.a_row], s.b[j], sum[i][j]);
     for (size_t i = 0; i < TILE_M; i++)
         GR_SIMD for (size_t j = 0; j < TILE_N; j++) c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = sum[i][j];
 }
 
-/* A tile at the edge goes through a whole tile on the side. */
-static void edge_tile(size_t k, size_t height, size_t width, const gr_real *a, const gr_real *b, gr_real *c,
-                      ptrdiff_t c_row, bool accumulate) {
+/* A tile at the edge goes through a whole tile on the side. Its panels are packed, with zeros beyond. */
+static void edge_tile(size_t k, size_t height, size_t width, tile_source s, gr_real *c, ptrdiff_t c_row,
+                      bool accumulate) {
     gr_real side[TILE_M * TILE_N] = {0};
     for (size_t i = 0; accumulate && i < height; i++)
         for (size_t j = 0; j < width; j++) side[i * TILE_N + j] = c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
-    full_tile(k, a, b, side, TILE_N, accumulate);
+    full_tile(k, s, side, TILE_N, accumulate);
     for (size_t i = 0; i < height; i++)
         for (size_t j = 0; j < width; j++) c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = side[i * TILE_N + j];
 }
 
-/* One block of B, already packed, times all rows of A. */
-static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0, size_t width, bool accumulate) {
-    gr_real panel[TILE_M * GR_GEMM_BLOCK_K / 2]; /* on the stack: half a block deep at a time keeps it below 16 KiB */
-    const size_t most = GR_GEMM_BLOCK_K / 2;
+/* Packing is paid once for every tile that reads the panel again; below these many rows or columns of tiles it costs
+ * more than it saves, and the tile reads A or B where it lies. */
+enum { WORTH_PACKING_B = 4 * TILE_M, WORTH_PACKING_A = 4 * TILE_N };
+
+/* One block of B times all rows of A. B's panels are in scratch, or it is read in place; A's panel follows them. */
+static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0, size_t width, bool b_in_place,
+                           bool accumulate) {
+    gr_real *panel = g->scratch + GR_GEMM_BLOCK_K * GR_GEMM_BLOCK_N;
     for (size_t i = 0; i < g->m; i += TILE_M) {
         size_t height = g->m - i < TILE_M ? g->m - i : TILE_M;
-        for (size_t half = 0; half < depth || half == 0; half += most) { /* depth 0: one round, which sets C to 0 */
-            size_t deep = depth - half < most ? depth - half : most;
-            pack_a(deep, height, g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)(k0 + half) * g->a_col, g->a_row, g->a_col,
-                   panel);
-            for (size_t j = 0; j < width; j += TILE_N) {
-                const gr_real *b = g->scratch + j * depth + half * TILE_N;
-                gr_real *c = g->c + (ptrdiff_t)i * g->c_row + (ptrdiff_t)(j0 + j);
-                size_t wide = width - j < TILE_N ? width - j : TILE_N;
-                bool add = accumulate || half > 0;
-                if (height == TILE_M && wide == TILE_N)
-                    full_tile(deep, panel, b, c, g->c_row, add);
-                else
-                    edge_tile(deep, height, wide, panel, b, c, g->c_row, add);
-            }
+        const gr_real *a = g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col;
+        bool a_in_place = height == TILE_M && width < WORTH_PACKING_A && width % TILE_N == 0;
+        if (!a_in_place) pack_a(depth, height, a, g->a_row, g->a_col, panel);
+        for (size_t j = 0; j < width; j += TILE_N) {
+            size_t wide = width - j < TILE_N ? width - j : TILE_N;
+            gr_real *c = g->c + (ptrdiff_t)i * g->c_row + (ptrdiff_t)(j0 + j);
+            tile_source s = {panel, g->scratch + j * depth, 1, TILE_M, TILE_N};
+            if (a_in_place) s.a = a, s.a_row = g->a_row, s.a_col = g->a_col;
+            if (b_in_place && wide == TILE_N)
+                s.b = g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j), s.b_row = g->b_row;
+            if (height < TILE_M || wide < TILE_N)
+                edge_tile(depth, height, wide, s, c, g->c_row, accumulate);
+            else if (a_in_place || b_in_place)
+                full_tile(depth, s, c, g->c_row, accumulate);
+            else
+                full_tile(depth, (tile_source){s.a, s.b, 1, TILE_M, TILE_N}, c, g->c_row, accumulate);
         }
     }
 }
 
 static void matmul(const gr_gemm *g) {
+    const bool b_in_place = g->b_col == 1 && g->m < WORTH_PACKING_B;
     for (size_t j0 = 0; j0 < g->n; j0 += GR_GEMM_BLOCK_N) {
         size_t width = g->n - j0 < GR_GEMM_BLOCK_N ? g->n - j0 : GR_GEMM_BLOCK_N;
         for (size_t k0 = 0; k0 < g->k || k0 == 0; k0 += GR_GEMM_BLOCK_K) { /* k = 0: one round, which sets C to 0 */
             size_t depth = g->k - k0 < GR_GEMM_BLOCK_K ? g->k - k0 : GR_GEMM_BLOCK_K;
-            for (size_t j = 0; j < width; j += TILE_N)
-                pack_b(depth, width - j < TILE_N ? width - j : TILE_N,
-                       g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_row, g->b_col,
-                       g->scratch + j * depth);
-            multiply_block(g, k0, depth, j0, width, g->accumulate || k0 > 0);
+            for (size_t j = 0; j < width; j += TILE_N) {
+                size_t wide = width - j < TILE_N ? width - j : TILE_N;
+                if (b_in_place && wide == TILE_N) continue;
+                pack_b(depth, wide, g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_row,
+                       g->b_col, g->scratch + j * depth);
+            }
+            multiply_block(g, k0, depth, j0, width, b_in_place, g->accumulate || k0 > 0);
         }
     }
 }

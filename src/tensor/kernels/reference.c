@@ -5,4 +5,8 @@
 
 extern const gr_kernels gr_kernels_reference;
 const gr_kernels gr_kernels_reference = {
-    .name = "reference", GR_ROW_ENTRIES, .matmul = plain_matmul, .matmul_hiding = plain_matmul_hiding};
+    .name = "reference",
+    .matmul = plain_matmul,
+    .matmul_hiding = plain_matmul_hiding,
+#include "entries.def"
+};

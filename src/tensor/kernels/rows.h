@@ -21,12 +21,6 @@ static gr_real row_sum_exp(size_t n, const gr_real *x, gr_real center) {
     return total;
 }
 
-static gr_real row_dot(size_t n, const gr_real *x, const gr_real *y) {
-    gr_real total;
-    GR_SUM(total, n, i, x[i] * y[i]);
-    return total;
-}
-
 static gr_real row_max(size_t n, const gr_real *x, size_t *first) {
     *first = 0;
     for (size_t i = 1; i < n && x[*first] == x[*first]; i++)
@@ -48,10 +42,10 @@ static gr_real row_peak(size_t n, const gr_real *x) {
 }
 
 /* Sums down columns: the tree of tree.h for each column, a strip of columns at a time. */
-enum { STRIP = 16, STRIP_LEVELS = 40 };
+enum { STRIP = 16 };
 
 static void strip_sum(size_t m, size_t width, const gr_real *x, ptrdiff_t row, gr_real *y, bool accumulate) {
-    gr_real partial[STRIP_LEVELS][STRIP];
+    gr_real partial[LEVELS][STRIP];
     size_t blocks = 0, count = 0;
     for (size_t begin = 0; begin < m; begin += BLOCK, blocks++) {
         gr_real lane[LANES][STRIP] = {{0}};

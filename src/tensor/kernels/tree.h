@@ -6,7 +6,7 @@
 #define GR_TREE_H
 
 /* 16 lanes fill the widest vector of floats; a chain of 16 keeps the additions in a block short, as in numpy. */
-enum { LANES = 16, CHAIN = 16, BLOCK = LANES * CHAIN, LEVELS = 48 };
+enum { LANES = 16, CHAIN = 16, BLOCK = LANES * CHAIN, LEVELS = 48 }; /* 2^48 blocks fill no memory */
 
 /* The pairwise part, as a binary counter: partial sums of 2^i blocks, largest first. */
 typedef struct tree {
@@ -14,6 +14,8 @@ typedef struct tree {
     int count;
     gr_real partial[LEVELS];
 } tree;
+
+static inline void tree_start(tree *t) { t->blocks = 0, t->count = 0; } /* the partial sums need no clearing */
 
 static inline void tree_add(tree *t, gr_real block) {
     for (size_t b = t->blocks++; b & 1; b >>= 1) block = t->partial[--t->count] + block;
@@ -35,7 +37,8 @@ static inline gr_real fold_lanes(gr_real lane[LANES]) {
 /* total = the sum of `term`, an expression in i, over i = 0 ... n - 1. */
 #define GR_SUM(total, n, i, term)                                                \
     do {                                                                         \
-        tree sum_tree = {0};                                                     \
+        tree sum_tree;                                                           \
+        tree_start(&sum_tree);                                                   \
         for (size_t begin = 0; begin < (n); begin += BLOCK) {                    \
             gr_real lane[LANES] = {0};                                           \
             size_t end = (n)-begin < BLOCK ? (n) : begin + BLOCK, first = begin; \
