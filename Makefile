@@ -84,7 +84,7 @@ deps:
 	@sh .ci/deps $(WANT)
 
 HEADERS = $(addprefix tensor/,context.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
-          $(addprefix nn/,attention.h gpt.h layers.h optim.h schedule.h text.h)
+          $(addprefix nn/,attention.h checkpoint.h generate.h gpt.h layers.h optim.h schedule.h text.h)
 install: all
 	for h in gradus.h $(HEADERS); do mkdir -p "$$(dirname "$(DESTDIR)$(PREFIX)/include/gradus/$$h")" && \
 	    cp "src/$$h" "$(DESTDIR)$(PREFIX)/include/gradus/$$h" || exit 1; done

@@ -3,8 +3,14 @@
 #ifndef GRADUS_H
 #define GRADUS_H
 
+#include <float.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
 #ifdef __cplusplus
-extern "C" {
+extern "C" { /* not of the system's headers, which are above */
 #endif
 
 #include "tensor/context.h"
@@ -16,9 +22,12 @@ extern "C" {
 #include "autograd/ops.h"
 
 #include "nn/attention.h"
+#include "nn/checkpoint.h"
+#include "nn/generate.h"
 #include "nn/gpt.h"
 #include "nn/layers.h"
 #include "nn/optim.h"
+#include "nn/schedule.h"
 #include "nn/text.h"
 
 #ifdef __cplusplus

@@ -294,7 +294,7 @@ TEST(a_cosine_has_its_corners) {
 
 TEST(a_schedule_rises_then_falls_and_is_never_0) {
     const gr_cosine_config c = {.peak = 1e-3, .warmup = 100, .total = 2000};
-    const gr_linear_schedule l = {.peak = 1e-3, .warmup = 100, .total = 2000};
+    const gr_schedule_config l = {.peak = 1e-3, .warmup = 100, .total = 2000};
     for (int64_t step = 0; step < 2500; step++) {
         DEMAND(gr_cosine(step, c) > 0 && gr_linear_decay(step, l) > 0);
         if (step == 0) continue;
@@ -306,7 +306,7 @@ TEST(a_schedule_rises_then_falls_and_is_never_0) {
 }
 
 TEST(a_line_has_its_corners) {
-    const gr_linear_schedule l = {.peak = 1, .min = 0.5, .warmup = 4, .total = 14};
+    const gr_schedule_config l = {.peak = 1, .min = 0.5, .warmup = 4, .total = 14};
     const double rate[] = {0.25, 0.5, 0.75, 1, 1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.5};
     for (int step = 0; step < 16; step++) ck_assert_double_eq_tol(gr_linear_decay(step, l), rate[step], 1e-15);
 }
@@ -315,7 +315,7 @@ TEST(schedules_may_lack_a_warmup_or_an_end) {
     ck_assert_double_eq(gr_constant(5, 3), 3);
     ck_assert_double_eq(gr_cosine(0, (gr_cosine_config){.peak = 1, .total = 10}), 1);
     ck_assert_double_eq(gr_cosine(1000000, (gr_cosine_config){.peak = 1, .warmup = 10}), 1);
-    ck_assert_double_eq(gr_linear_decay(50, (gr_linear_schedule){.peak = 2}), 2);
+    ck_assert_double_eq(gr_linear_decay(50, (gr_schedule_config){.peak = 2}), 2);
     ck_assert_double_eq(gr_cosine(5, (gr_cosine_config){.peak = 1, .warmup = 5, .total = 5}), 0.1);
     ck_assert_double_eq(gr_cosine(4, (gr_cosine_config){.peak = 1, .warmup = 5, .total = 5}), 1);
     ck_assert_double_eq(gr_cosine(9, (gr_cosine_config){.peak = 1, .min = 1, .total = 10}), 1);

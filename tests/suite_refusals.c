@@ -68,8 +68,8 @@ static refusal null_operands(int at) {
     CALL(gr_mse(apples, NULL), "mse: target")
     CALL(gr_layernorm(NULL, v3, v3, 0), "layernorm: x")
     CALL(gr_rmsnorm(NULL, v3, 0), "rmsnorm: x")
-    CALL(gr_concat((gr_tensor *[]){apples, NULL}, 2, 0), "concat: operand (operand 1) is NULL")
-    CALL(gr_stack((gr_tensor *[]){NULL, apples}, 2, 0), "stack: operand (operand 0) is NULL")
+    CALL(gr_concat((gr_tensor *[]){apples, NULL}, 2, 0), "concat: tensor 1 is NULL")
+    CALL(gr_stack((gr_tensor *[]){NULL, apples}, 2, 0), "stack: tensor 0 is NULL")
     CALL(gr_gather_rows(pears, (gr_tokens){NULL, 1, 2}), "gather_rows", "ids are NULL")
     CALL(gr_cross_entropy(pears, (gr_tokens){NULL, 4, 1}), "cross_entropy", "targets are NULL")
     CALL(gr_dropout(apples, 0.5, NULL), "dropout: apples (2, 3)", "rng is NULL")
@@ -95,12 +95,12 @@ static refusal other_contexts(int at) {
 
 static refusal reductions(int at) {
     const gr_axes seven = {7, false, {0, 1, 2, 3, 4, 5}};
-    CALL(gr_sum(apples, GR_AXES(2)), "sum: apples (2, 3)", "axis is out of range")
+    CALL(gr_sum(apples, GR_AXES(2)), "sum: apples (2, 3): axis 2 is out of range; number of axes: 2")
     CALL(gr_sum(number, GR_AXES(0)), "sum: x ()")
-    CALL(gr_sum(six, seven), "sum: ")
+    CALL(gr_sum(six, seven), "sum: ", "7 axes")
     CALL(gr_mean(apples, GR_AXES(-3)), "mean: ")
     CALL(gr_mean(empty, GR_AXES(1)), "mean: x (2, 0)", "nothing to take the mean of")
-    CALL(gr_max(apples, GR_AXES(0, 0)), "max: ", "named twice")
+    CALL(gr_max(apples, GR_AXES(0, 0)), "max: apples (2, 3): axis 0 is named twice")
     CALL(gr_max(apples, GR_KEEP(1, -1)), "max: ", "named twice")
     CALL(gr_max(empty, GR_ALL), "max: ", "nothing to take")
     CALL(gr_variance(apples, GR_AXES(5)), "variance: ")
@@ -134,7 +134,7 @@ static refusal products(int at) {
 
 static refusal views(int at) {
     const gr_shape seven = {7, {1, 1, 1, 1, 1, 1}};
-    CALL(gr_reshape(apples, GR_SHAPE(4)), "reshape: apples (2, 3)", "(4,)")
+    CALL(gr_reshape(apples, GR_SHAPE(4)), "reshape: apples (2, 3): 6 elements cannot take the shape (4,) of 4")
     CALL(gr_reshape(apples, GR_SHAPE(-1, -1)), "reshape: ", "(-1, -1)")
     CALL(gr_reshape(apples, GR_SHAPE(4, -1)), "reshape: ")
     CALL(gr_reshape(apples, GR_SHAPE(-2, -3)), "reshape: ")
@@ -169,7 +169,7 @@ static gr_tensor *split_into_nothing(gr_tensor *x) {
 
 static refusal parts(int at) {
     CALL(gr_slice(apples, 2, 0, 1, 1), "slice: apples (2, 3)", "axis 2")
-    CALL(gr_slice(apples, 1, 0, 4, 1), "slice: apples (2, 3)", "axis 1 from 0 to 4 by 1", "0 to 3")
+    CALL(gr_slice(apples, 1, 0, 4, 1), "slice: apples (2, 3)", "axis 1 from 0 to 4 by 1", "its size is 3")
     CALL(gr_slice(apples, 1, -4, 2, 1), "slice: ", "from -4")
     CALL(gr_slice(apples, 1, 2, 1, 1), "slice: ", "from 2 to 1")
     CALL(gr_slice(apples, 1, 0, 3, 0), "slice: ", "by 0")
@@ -180,11 +180,11 @@ static refusal parts(int at) {
     CALL(gr_select(apples, 0, 2), "select: apples (2, 3)", "index 2", "axis 0")
     CALL(gr_select(apples, 0, -4), "select: ", "index -4")
     CALL(gr_select(apples, 2, 0), "select: ", "axis 2")
-    CALL(split(apples, 1, 2), "slice: apples (2, 3)", "axis 1 of size 3", "2 equal parts")
-    CALL(split(apples, 1, 0), "slice: ", "0 equal parts")
-    CALL(split(apples, 1, -1), "slice: ", "-1 equal parts")
-    CALL(split(apples, 5, 2), "slice: ", "axis 5")
-    CALL(split_into_nothing(apples), "slice: apples (2, 3)", "NULL")
+    CALL(split(apples, 1, 2), "split: apples (2, 3)", "axis 1 of size 3", "2 equal parts")
+    CALL(split(apples, 1, 0), "split: ", "0 equal parts")
+    CALL(split(apples, 1, -1), "split: ", "-1 equal parts")
+    CALL(split(apples, 5, 2), "split: ", "axis 5")
+    CALL(split_into_nothing(apples), "split: apples (2, 3)", "NULL")
     END
 }
 
@@ -200,11 +200,11 @@ static gr_tensor *concat_many(void) {
 
 static refusal joining(int at) {
     CALL(concat(apples, pears, 0), "concat: apples (2, 3), pears (4, 5)", "another axis than 0")
-    CALL(concat(apples, v3, 0), "concat: apples (2, 3), operand (3,)", "numbers of axes differ")
+    CALL(concat(apples, v3, 0), "concat: apples (2, 3), tensor (3,)", "numbers of axes differ")
     CALL(concat(apples, apples, 2), "concat: apples (2, 3)", "no axis 2")
     CALL(concat(number, number, 0), "concat: ", "no axis 0")
     CALL(concat(vast, vast, 0), "concat: ")
-    CALL(concat_many(), "concat: operand (operand 40) is NULL")
+    CALL(concat_many(), "concat: tensor 40 is NULL")
     CALL(stack(apples, pears, 0), "stack: apples (2, 3), pears (4, 5)", "shapes differ")
     CALL(stack(apples, apples, 3), "stack: apples (2, 3)", "axis 3")
     CALL(stack(apples, apples, -4), "stack: ", "axis -4")
@@ -261,7 +261,7 @@ static gr_tensor *check_gradient(gr_tensor *x) {
 
 static refusal others(int at) {
     const gr_shape seven = {7, {1, 1, 1, 1, 1, 1}};
-    CALL(gr_zeros(ctx, GR_SHAPE(2, -1)), "full: shape (2, -1) has a negative size")
+    CALL(gr_zeros(ctx, GR_SHAPE(2, -1)), "zeros: shape (2, -1) has a negative size")
     CALL(gr_full(ctx, seven, 1), "full: 7 dimensions; a tensor has 0 to 6")
     CALL(gr_from(ctx, seven, gr_data(v3)), "from: 7 dimensions")
     CALL(gr_normal(ctx, GR_SHAPE(-1), 0, 1, &rng), "normal: ")

@@ -231,7 +231,7 @@ TEST(a_number_of_elements_that_does_not_fit_is_an_error) {
 
 TEST(a_negative_size_is_an_error) {
     expect_refused(GR_SHAPE(-1), "negative");
-    expect_refused(GR_SHAPE(2, -3), "full: shape (2, -3) has a negative size");
+    expect_refused(GR_SHAPE(2, -3), "zeros: shape (2, -3) has a negative size");
     expect_refused(GR_SHAPE(0, -3), "negative");
     expect_refused(GR_SHAPE(INT64_MIN), "negative");
 }

@@ -11,21 +11,29 @@ typedef struct head {
     gr_real *weight; /* (n, n) */
 } head;
 
-/* How much a head looks around: the largest weight that a query gives to a key which is neither the first nor the
- * query itself nor the one before it, mean over the queries that have such a key. The first is where a head looks when
- * it looks for nothing, and the other two it finds by their place alone. */
-static double looks_around(const gr_real *weight, int64_t n) {
-    double sum = 0;
-    for (int64_t query = 3; query < n; query++) {
-        double most = 0;
-        for (int64_t key = 1; key < query - 1; key++)
-            if ((double)weight[query * n + key] > most) most = (double)weight[query * n + key];
-        sum += most;
+/* How much a head looks for what a token is, not for where it is. place[d], the mean weight of the keys d places before
+ * their query, is what a head gives by position alone; the score is the largest excess over it in a row, mean over the
+ * rows. The first key does not count, where a head looks when it looks for nothing, nor does the query itself. */
+static double looks_for_content(const gr_real *weight, int64_t n) {
+    double score = 0;
+    double *place = calloc((size_t)n, sizeof *place);
+    for (int64_t d = 1; place && d < n - 1; d++) {
+        for (int64_t key = 1; key + d < n; key++) place[d] += (double)weight[(key + d) * n + key];
+        place[d] /= (double)(n - 1 - d);
     }
-    return n > 3 ? sum / (double)(n - 3) : 0;
+    for (int64_t query = 2; place && query < n; query++) {
+        double most = 0;
+        for (int64_t key = 1; key < query; key++) {
+            const double excess = (double)weight[query * n + key] - place[query - key];
+            if (excess > most) most = excess;
+        }
+        score += most / (double)(n - 2);
+    }
+    free(place);
+    return score;
 }
 
-/* Of all heads of all layers the one that looks around most; weight NULL after an error. */
+/* Of all heads of all layers the one that looks most for content; weight NULL after an error. */
 static head choose(gr_gpt *gpt, int64_t n) {
     const int64_t heads = gpt->config.heads;
     const size_t room = (size_t)heads * (size_t)n * (size_t)n;
@@ -37,7 +45,7 @@ static head choose(gr_gpt *gpt, int64_t n) {
         if (!gr_to_array(gpt->weights[layer], all)) break;
         for (int64_t h = 0; h < heads; h++) {
             const gr_real *weight = all + h * n * n;
-            const double score = looks_around(weight, n);
+            const double score = looks_for_content(weight, n);
             if (score <= best.score) continue;
             best = (head){layer, h, n, score, best.weight};
             for (int64_t i = 0; i < n * n; i++) best.weight[i] = weight[i];

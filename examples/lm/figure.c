@@ -28,7 +28,7 @@ void lm_write_loss_script(const lm_settings *set, gr_context *ctx, double bigram
         "set logscale y\n"
         "set yrange [0.93 * lowest(STATS_min, bigram) : 1.05 * STATS_max]\n"
         "set ytics (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6)\n"
-        "set xrange [0:*]\n"
+        "set xrange [0:STATS_records]\n"
         "set xlabel 'step'\n"
         "set ylabel 'loss (nats per character)'\n"
         "set border 3 lc rgb '#606060'\n"

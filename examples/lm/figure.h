@@ -10,7 +10,8 @@ void lm_write_terminal(FILE *script, const char *name, int width, int height);
 /* loss.gp: the losses of log.tsv, and the bigram loss as a line to compare with. */
 void lm_write_loss_script(const lm_settings *set, gr_context *ctx, double bigram);
 
-/* attention.tsv and attention.gp: what the head that looks around most does with n ids, at most the context. */
+/* attention.tsv and attention.gp: what the head that looks most for content does with n ids, n at most the
+ * context. */
 void lm_write_attention(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
                         int64_t n);
 

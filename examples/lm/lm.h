@@ -5,7 +5,6 @@
 #include "options.h"
 
 #include <gradus.h>
-#include <nn/checkpoint.h>
 
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 #include "lm.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -90,6 +91,9 @@ int main(int argc, char **argv) {
     lm_settings set;
     const int status = lm_parse(&set, c, argc - 2, argv + 2);
     if (status != 0) return status;
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write */
+#endif
     use_threads(set.threads);
     return c->run(&set);
 }

@@ -128,7 +128,7 @@ const lm_option *lm_find_option(const lm_command *command, const char *word, int
 }
 
 static int unknown_option(const lm_settings *set, const char *name) {
-    const lm_option *near = lm_find_option(set->command, name, (int)(strlen(name) % INT_MAX) / 2 + 1);
+    const lm_option *near = lm_find_option(set->command, name, (int)strlen(name) / 2 + 1);
     if (near) return lm_wrong_usage(set, "no option --%.40s; did you mean --%s?", name, near->name);
     return lm_wrong_usage(set, "no option --%.40s; lm help %s lists them", name, set->command->name);
 }
@@ -140,8 +140,11 @@ static int take_option(lm_settings *set, int count, char *const *words) {
         lm_wrong_usage(set, "\"%.80s\" is not an option; these begin with --", words[0]);
         return 0;
     }
-    const char *equals = strchr(words[0], '='), *value = equals ? equals + 1 : NULL;
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - words[0] - 2) : (int)sizeof name, words[0] + 2);
+    const char *word = words[0] + 2;
+    const size_t size = strcspn(word, "="), length = size < sizeof name ? size : sizeof name - 1;
+    const char *value = word[size] ? word + size + 1 : NULL;
+    memcpy(name, word, length);
+    name[length] = '\0';
     const lm_option *option = lm_find_option(set->command, name, 0);
     if (!option) {
         unknown_option(set, name);

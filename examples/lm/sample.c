@@ -31,7 +31,7 @@ static void print_byte(int32_t id, void *arg) {
 enum { SAMPLE_STREAM = GR_STREAM_USER };
 
 void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes) {
-    const gr_sampling how = {set->temperature, set->top_k, set->top_p};
+    gr_generation g = {.how = {set->temperature, set->top_k, set->top_p}, .emit = print_byte};
     gr_rng rng = gr_rng_stream(gr_rng_seed((uint64_t)set->seed), SAMPLE_STREAM);
     const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt)};
     int64_t count = (int64_t)prompt.size;
@@ -40,7 +40,8 @@ void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokeni
     if (count == 0) ids[count++] = lm_first_id(tokenizer);
     fputs(set->prompt, stdout);
     gr_tokenizer copy = *tokenizer;
-    gr_gpt_generate(gpt, ids, count, count + bytes, how, &rng, print_byte, &copy);
+    g.total = count + bytes, g.rng = &rng, g.arg = &copy;
+    gr_gpt_generate(gpt, ids, count, g);
     putchar('\n');
     free(ids);
 }

@@ -2,8 +2,6 @@
  * on: walked from the end, the gradient of an output is complete when its entry is reached. */
 #include "tape.h"
 
-#include <string.h>
-
 /* Marks what y depends on. False if a part of it has been gone through before. */
 static bool mark(gr_tensor *y) {
     if (y->node) y->node->reached = true;
@@ -25,13 +23,32 @@ static void unmark(gr_tensor *y) {
     for (gr_node *n = y->node; n; n = n->previous) n->reached = false;
 }
 
-bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
-    if (!y || !seed) {
-        gr_fail(y ? y->ctx : seed ? seed->ctx : NULL, "backward", "%s is NULL", y ? "seed" : "y");
-        return false;
+/* dy += seed */
+static void add_seed(gr_tensor *y, gr_tensor *seed) {
+    gr_tensor *dy = gr_gradient(y);
+    if (!gr_is_inert(dy)) gr_run_map(GR_MAP_plus, 0, dy, 1, &seed);
+}
+
+/* The gradient of an intermediate has done its work when its entry has been gone through. */
+static void recycle_gradient(gr_tensor *out) {
+    if (out->retain_grad) return;
+    gr_pool_give(out->grad);
+    out->grad = NULL;
+}
+
+static void walk_back(gr_tensor *y) {
+    for (gr_node *n = y->node; n && gr_ok(y->ctx); n = n->previous) {
+        if (!n->reached) continue;
+        n->done = true;
+        if (!n->out->grad) continue; /* nothing has come down to it */
+        n->op->backward(n);
+        gr_charge(n->op, true, n->out, n->count, n->in);
+        recycle_gradient(n->out);
     }
+}
+
+static bool seed_fits(gr_tensor *y, gr_tensor *seed) {
     gr_context *ctx = y->ctx;
-    if (!gr_ok(ctx) || gr_is_inert(y)) return false;
     if (seed->ctx != ctx)
         gr_fail(ctx, "backward", "the seed belongs to another context");
     else if (gr_is_inert(seed))
@@ -40,23 +57,21 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
         gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
     else if (!y->requires_grad)
         gr_fail(ctx, "backward", "%s depends on no parameter or variable", gr_show(y, "y"));
-    bool fresh_ground = gr_ok(ctx) && mark(y);
-    if (fresh_ground) {
-        gr_tensor *dy = gr_gradient(y);
-        if (gr_ok(ctx)) gr_run_map(GR_MAP_plus, 0, dy, 1, &seed);
+    return gr_ok(ctx);
+}
+
+bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
+    if (!y || !seed) {
+        gr_fail(y ? y->ctx : seed ? seed->ctx : NULL, "backward", "%s is NULL", y ? "seed" : "y");
+        return false;
     }
-    for (gr_node *n = fresh_ground ? y->node : NULL; n && gr_ok(ctx); n = n->previous) {
-        if (!n->reached) continue;
-        n->done = true;
-        if (!n->out->grad) continue; /* nothing has come down to it */
-        n->op->backward(n);
-        gr_charge(n->op, true, n->out, n->count, n->in);
-        if (n->out->retain_grad) continue;
-        gr_pool_give(n->out->grad);
-        n->out->grad = NULL;
+    if (!gr_ok(y->ctx) || gr_is_inert(y) || !seed_fits(y, seed)) return false;
+    if (mark(y)) {
+        add_seed(y, seed);
+        walk_back(y);
     }
     unmark(y);
-    return gr_ok(ctx);
+    return gr_ok(y->ctx);
 }
 
 bool gr_backward(gr_tensor *loss) {

@@ -16,7 +16,7 @@ typedef struct dropout_task {
     bool accumulate;
 } dropout_task;
 
-enum { WORDS = 4, COST_OF_A_DRAW = 16 }; /* Philox gives four words at a time */
+enum { WORDS = 4 }; /* Philox gives four words at a time */
 
 /* Element i stays when word i % 4 of counter i / 4, as a number in [0, 1), is p or more. */
 static void drop_elements(size_t begin, size_t end, int thread, void *arg) {
@@ -35,7 +35,7 @@ static void dropout_backward(gr_node *n) {
     gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
     if (gr_is_inert(dx)) return;
     dropout_task t = {*(const kept *)n->saved, n->out->grad->data, dx->data, true};
-    gr_parallel_for((size_t)gr_numel(dx), COST_OF_A_DRAW, drop_elements, &t);
+    gr_parallel_for((size_t)gr_numel(dx), GR_COST_OF_EXP, drop_elements, &t);
 }
 
 const gr_op gr_op_dropout = {.name = "dropout", .operands = 1, .label = {"x"}, .backward = dropout_backward};
@@ -49,6 +49,6 @@ gr_tensor *gr_dropout(gr_tensor *x, double p, gr_rng *rng) {
     gr_tensor *y = gr_new(x->ctx, "dropout", false, x->shape), *from = gr_contiguous(x);
     if (gr_is_inert(y) || gr_is_inert(from)) return gr_inert(x->ctx);
     dropout_task t = {k, from->data, y->data, false};
-    gr_parallel_for((size_t)gr_numel(y), COST_OF_A_DRAW, drop_elements, &t);
+    gr_parallel_for((size_t)gr_numel(y), GR_COST_OF_EXP, drop_elements, &t);
     return gr_record(&gr_op_dropout, y, 1, &x, &k, sizeof k);
 }

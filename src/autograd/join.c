@@ -1,5 +1,4 @@
-/* Joining tensors and picking rows. Backward of joining cuts dy up; backward of picking adds each row of dy where it
- * came from. */
+/* Joining tensors along an axis they have, or along a new one. Backward cuts dy up. */
 #include "tape.h"
 
 #include <string.h>
@@ -23,25 +22,10 @@ static void concat_backward(gr_node *n) {
     }
 }
 
-typedef struct picked {
-    const int32_t *ids;
-    int64_t count;
-} picked;
-
-/* Each row of the table is the sum of its uses in their order; one thread, as two uses may be of one row. */
-static void gather_rows_backward(gr_node *n) {
-    const picked *p = n->saved;
-    gr_tensor *dw = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
-    if (gr_is_inert(dw)) return;
-    int64_t width = dw->shape.dim[1];
-    gr_map *plus = dw->ctx->kernels->map[GR_MAP_plus];
-    for (int64_t i = 0; i < p->count; i++)
-        plus(&(gr_row){(size_t)width, {dw->data + p->ids[i] * width, n->out->grad->data + i * width}, {1, 1}, 0});
-}
+/* stack is made of other ops; this is for its messages. */
+static const gr_op stack_messages = {.name = "stack", .operands = GR_ANY_NUMBER};
 
 const gr_op gr_op_concat = {.name = "concat", .operands = GR_ANY_NUMBER, .backward = concat_backward};
-const gr_op gr_op_gather_rows = {
-    .name = "gather_rows", .operands = 1, .label = {"table"}, .backward = gather_rows_backward};
 
 gr_tensor *gr_concat(gr_tensor **x, int count, int axis) {
     const gr_op *op = &gr_op_concat;
@@ -75,8 +59,7 @@ gr_tensor *gr_concat(gr_tensor **x, int count, int axis) {
 
 /* Every tensor gets an axis of size 1, and they are joined along it. */
 gr_tensor *gr_stack(gr_tensor **x, int count, int axis) {
-    static const gr_op named = {.name = "stack", .operands = GR_ANY_NUMBER, .backward = NULL},
-                       *op = &named; /* for messages: not an op of its own */
+    const gr_op *op = &stack_messages;
     if (!x || count < 1) return gr_check(op, 1, (gr_tensor *[]){NULL});
     gr_tensor *bad = gr_check(op, count, x);
     if (bad) return bad;
@@ -92,30 +75,4 @@ gr_tensor *gr_stack(gr_tensor **x, int count, int axis) {
     gr_tensor **wide = gr_alloc(ctx, false, (size_t)count * sizeof *wide);
     for (int i = 0; wide && i < count; i++) wide[i] = gr_reshape(x[i], shape);
     return wide ? gr_concat(wide, count, at) : gr_inert(ctx);
-}
-
-gr_tensor *gr_gather_rows(gr_tensor *table, gr_tokens ids) {
-    const gr_op *op = &gr_op_gather_rows;
-    gr_tensor *bad = gr_check(op, 1, &table);
-    if (bad) return bad;
-    gr_context *ctx = table->ctx;
-    if (table->shape.ndim != 2) return gr_refuse(op, 1, &table, "the table must be (rows, width)");
-    int64_t rows = table->shape.dim[0], width = table->shape.dim[1];
-    gr_tensor *y = gr_new(ctx, op->name, false, GR_SHAPE(ids.batch, ids.time, width));
-    if (gr_is_inert(y)) return y;
-    picked p = {NULL, ids.batch * ids.time};
-    if (!ids.ids && p.count > 0) return gr_refuse(op, 1, &table, "ids are NULL");
-    for (int64_t i = 0; i < p.count; i++)
-        if (ids.ids[i] < 0 || ids.ids[i] >= rows)
-            return gr_refuse(op, 1, &table, "id %d at position %lld; valid are 0 to %lld", (int)ids.ids[i],
-                             (long long)i, (long long)rows - 1);
-    int32_t *copy = gr_alloc(ctx, false, (size_t)p.count * sizeof *copy);
-    gr_tensor *from = gr_contiguous(table);
-    if (!gr_ok(ctx)) return gr_inert(ctx);
-    for (int64_t i = 0; i < p.count; i++) {
-        copy[i] = ids.ids[i];
-        memcpy(y->data + i * width, from->data + copy[i] * width, (size_t)width * sizeof *y->data);
-    }
-    p.ids = copy;
-    return gr_record(op, y, 1, &table, &p, sizeof p);
 }

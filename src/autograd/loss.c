@@ -15,30 +15,26 @@ typedef struct entropy_task {
     const gr_real *logits;
     const int32_t *targets;
     gr_real *lse, *loss, *dx; /* a number per row; a row per row */
-    double counted;           /* rows that are not ignored */
+    int64_t counted;          /* rows that are not ignored */
     gr_real factor;
 } entropy_task;
 
-enum { COST_OF_AN_EXP = 16 };
-
-static void entropy_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* logsumexp(x) - x_t */
+static void entropy_row(size_t row, void *arg) {
     const entropy_task *t = arg;
-    for (size_t row = begin; row < end; row++) {
-        const gr_real *x = t->logits + row * t->classes;
-        bool ignored = t->targets[row] == GR_IGNORE;
-        t->lse[row] = ignored ? 0 : t->kernels->logsumexp(t->classes, x);
-        t->loss[row] = ignored ? 0 : t->lse[row] - x[t->targets[row]];
-    }
+    const gr_real *x = t->logits + row * t->classes;
+    bool ignored = t->targets[row] == GR_IGNORE;
+    t->lse[row] = ignored ? 0 : t->kernels->logsumexp(t->classes, x);
+    t->loss[row] = ignored ? 0 : t->lse[row] - x[t->targets[row]];
 }
 
-static void entropy_dx_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* dx += factor (e^(x - lse) - [i = t]) */
+static void entropy_dx_row(size_t row, void *arg) {
     const entropy_task *t = arg;
-    for (size_t row = begin, i = begin * t->classes; row < end; row++, i += t->classes)
-        if (t->targets[row] != GR_IGNORE)
-            t->kernels->cross_entropy_dx(t->classes, t->dx + i, t->logits + i, t->lse[row], t->factor,
-                                         (size_t)t->targets[row]);
+    size_t i = row * t->classes;
+    if (t->targets[row] != GR_IGNORE)
+        t->kernels->cross_entropy_dx(t->classes, t->dx + i, t->logits + i, t->lse[row], t->factor,
+                                     (size_t)t->targets[row]);
 }
 
 static void cross_entropy_backward(gr_node *n) {
@@ -46,8 +42,8 @@ static void cross_entropy_backward(gr_node *n) {
     gr_tensor *dx = gr_wants(n, 0) && t.counted > 0 ? gr_gradient(n->in[0]) : NULL;
     if (gr_is_inert(dx)) return;
     t.dx = dx->data;
-    t.factor = (gr_real)((double)n->out->grad->data[0] / t.counted);
-    gr_parallel_for((size_t)gr_numel(dx) / t.classes, COST_OF_AN_EXP * t.classes, entropy_dx_rows, &t);
+    t.factor = (gr_real)((double)n->out->grad->data[0] / (double)t.counted);
+    gr_parallel_rows((size_t)gr_numel(dx) / t.classes, GR_COST_OF_EXP * t.classes, entropy_dx_row, &t);
 }
 
 static void mse_backward(gr_node *n) {
@@ -91,7 +87,7 @@ gr_tensor *gr_cross_entropy(gr_tensor *logits, gr_tokens targets) {
     if (!gr_ok(ctx)) return gr_inert(ctx);
     if (rows > 0) memcpy(ids, targets.ids, (size_t)rows * sizeof *ids);
     t.targets = ids, t.logits = x->data;
-    gr_parallel_for((size_t)rows, COST_OF_AN_EXP * t.classes, entropy_rows, &t);
+    gr_parallel_rows((size_t)rows, GR_COST_OF_EXP * t.classes, entropy_row, &t);
     y->data[0] = t.counted > 0 ? ctx->kernels->sum((size_t)rows, t.loss, 0) / (gr_real)t.counted : 0;
     return gr_record(op, y, 1, &logits, &t, sizeof t);
 }

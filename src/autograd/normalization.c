@@ -23,36 +23,31 @@ typedef struct norm_task {
     statistics *of_row;
 } norm_task;
 
-enum { COST_OF_A_TERM = 16 };
-
-static void norm_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* y = (x - mean) rstd w + b */
+static void norm_row(size_t row, void *arg) {
     const norm_task *t = arg;
-    const gr_kernels *k = t->kernels;
-    for (size_t row = begin; row < end; row++) {
-        const gr_real *x = t->x + row * t->n;
-        /* around the first element: the mean of equal numbers is that number, and y exactly b */
-        gr_real mean = t->center ? x[0] + k->sum(t->n, x, x[0]) / (gr_real)t->n : 0;
-        gr_real variance = k->sum_squares(t->n, x, mean, 1) / (gr_real)t->n;
-        statistics *s = &t->of_row[row];
-        *s = (statistics){mean, (gr_real)(1 / sqrt((double)variance + t->eps))};
-        k->normalize(t->n, t->out + row * t->n, x, s->mean, s->rstd, t->w, t->b);
-    }
+    const gr_real *x = t->x + row * t->n;
+    gr_real mean = t->center ? gr_centred_mean(t->kernels, t->n, x) : 0;
+    gr_real variance = t->kernels->sum_squares(t->n, x, mean, 1) / (gr_real)t->n;
+    gr_real rstd = (gr_real)(1 / sqrt((double)variance + t->eps));
+    t->of_row[row] = (statistics){mean, rstd};
+    t->kernels->normalize(t->n, t->out + row * t->n, x, mean, rstd, t->w, t->b);
 }
 
-static void norm_dx_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* dx += rstd (g - mean(g) - h mean(g h)) */
+static void norm_dx_row(size_t row, void *arg) {
     const norm_task *t = arg;
-    for (size_t row = begin, i = begin * t->n; row < end; row++, i += t->n)
-        t->kernels->normalize_dx(t->n, t->out + i, t->dy + i, t->x + i, t->of_row[row].mean, t->of_row[row].rstd, t->w,
-                                 t->center);
+    const statistics *s = &t->of_row[row];
+    size_t i = row * t->n;
+    t->kernels->normalize_dx(t->n, t->out + i, t->dy + i, t->x + i, s->mean, s->rstd, t->w, t->center);
 }
 
-static void norm_dw_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* The terms of dw: dy h */
+static void norm_dw_row(size_t row, void *arg) {
     const norm_task *t = arg;
-    for (size_t row = begin, i = begin * t->n; row < end; row++, i += t->n)
-        t->kernels->normalize_dw(t->n, t->out + i, t->dy + i, t->x + i, t->of_row[row].mean, t->of_row[row].rstd);
+    const statistics *s = &t->of_row[row];
+    size_t i = row * t->n;
+    t->kernels->normalize_dw(t->n, t->out + i, t->dy + i, t->x + i, s->mean, s->rstd);
 }
 
 static void norm_backward(gr_node *n) {
@@ -62,14 +57,14 @@ static void norm_backward(gr_node *n) {
     gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
     if (!gr_is_inert(dx)) {
         t.out = dx->data;
-        gr_parallel_for(rows, COST_OF_A_TERM * t.n, norm_dx_rows, &t);
+        gr_parallel_rows(rows, GR_COST_OF_TERM * t.n, norm_dx_row, &t);
     }
     gr_tensor *dw = gr_wants(n, 1) ? gr_gradient(n->in[1]) : NULL, *db = gr_wants(n, 2) ? gr_gradient(n->in[2]) : NULL;
     if (!gr_is_inert(dw)) {
         gr_tensor *terms = gr_pool_take(dw->ctx, n->out->shape);
         if (gr_is_inert(terms)) return;
         t.out = terms->data;
-        gr_parallel_for(rows, COST_OF_A_TERM * t.n, norm_dw_rows, &t);
+        gr_parallel_rows(rows, GR_COST_OF_TERM * t.n, norm_dw_row, &t);
         gr_sum_to(dw, terms, true);
         gr_pool_give(terms);
     }
@@ -102,12 +97,12 @@ static gr_tensor *normalize(const gr_op *op, int count, gr_tensor *const *in, do
     gr_tensor *y = gr_new(ctx, op->name, false, x->shape), *rows = gr_contiguous(x);
     size_t count_rows = (size_t)gr_numel(x) / t.n;
     t.of_row = gr_alloc(ctx, false, count_rows * sizeof *t.of_row);
-    const gr_real **vector[] = {&t.w, &t.b};
-    for (int i = 1; i < count && gr_ok(ctx); i++)
-        if (in[i]) *vector[i - 1] = gr_contiguous(in[i])->data;
+    gr_tensor *weight = in[1] ? gr_contiguous(in[1]) : NULL;
+    gr_tensor *bias = count > 2 && in[2] ? gr_contiguous(in[2]) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     t.x = rows->data, t.out = y->data;
-    gr_parallel_for(count_rows, COST_OF_A_TERM * t.n, norm_rows, &t);
+    t.w = weight ? weight->data : NULL, t.b = bias ? bias->data : NULL;
+    gr_parallel_rows(count_rows, GR_COST_OF_TERM * t.n, norm_row, &t);
     return gr_record(op, y, count, in, &t, sizeof t);
 }
 

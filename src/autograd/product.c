@@ -3,8 +3,9 @@
 #include "tape.h"
 
 typedef struct product_rule {
-    bool transpose_b;                      /* C = A B^T: linear and attention scores */
-    bool zeros_of_a_hide, zeros_of_c_hide; /* what meets a 0 of the attention scores, or of dS, is not read */
+    bool transpose_b;     /* C = A B^T: linear and attention scores */
+    bool zeros_of_a_hide; /* what meets a 0 of A, or of dC, is not read: in attention ... */
+    bool zeros_of_c_hide; /* ... the factor shaped like the scores hides, forward and backward */
 } product_rule;
 
 static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hide) {
@@ -13,20 +14,12 @@ static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hid
     if (!gr_is_inert(dx)) gr_product(dx, a, b, (gr_product_how){.accumulate = !fresh, .zeros_hide = zeros_hide});
 }
 
-/* Leading axes merged, in a copy where the strides force it: the sum over a batch becomes one long product. */
-static gr_tensor *as_matrix(gr_tensor *x) {
-    gr_shape lead = x->shape;
-    int64_t columns = lead.dim[--lead.ndim];
-    x = gr_contiguous(x);
-    return gr_is_inert(x) ? x : gr_view_as(x, GR_SHAPE(gr_shape_numel(lead), columns));
-}
-
 static void product_backward(gr_node *n) {
     const product_rule *r = n->op->rule;
     gr_tensor *a = n->in[0], *b = n->in[1], *dy = n->out->grad;
     if (gr_wants(n, 0)) add_product(a, dy, r->transpose_b ? b : gr_swapped(b), r->zeros_of_c_hide);
     if (!gr_wants(n, 1)) return;
-    if (b->shape.ndim == 2 && a->shape.ndim > 2) a = as_matrix(a), dy = as_matrix(dy);
+    if (b->shape.ndim == 2 && a->shape.ndim > 2) a = gr_as_matrix(a), dy = gr_as_matrix(dy); /* one long sum */
     if (gr_is_inert(a) || gr_is_inert(dy)) return;
     if (r->transpose_b)
         add_product(b, gr_swapped(dy), a, r->zeros_of_c_hide);

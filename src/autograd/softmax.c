@@ -6,62 +6,50 @@
 
 #include "../tensor/parallel.h"
 
-#include <string.h>
-
 typedef struct rows_task {
     const gr_kernels *kernels;
     size_t n;
     gr_real *out;
     const gr_real *x, *dy;
-    const gr_tensor *mask; /* NULL, or of x's number of axes with contiguous rows; leading axes may have stride 0 */
+    const gr_tensor *mask; /* NULL, or of x's shape with contiguous rows; leading axes may have stride 0 */
     gr_real scale;
 } rows_task;
 
-/* The row of the mask that belongs to row number `row` of x. */
-static const gr_real *mask_row(const gr_tensor *mask, size_t row) {
-    const gr_real *at = mask->data;
-    for (int i = mask->shape.ndim - 2; i >= 0; i--) {
-        at += (int64_t)row % mask->shape.dim[i] * mask->stride[i];
-        row /= (size_t)mask->shape.dim[i];
-    }
-    return at;
-}
-
-enum { COST_OF_AN_EXP = 16 };
-
-static void for_rows(gr_range_function *run, rows_task *t, const gr_tensor *x) {
-    t->n = x->shape.ndim ? (size_t)x->shape.dim[x->shape.ndim - 1] : 1;
-    if (t->n > 0) gr_parallel_for((size_t)gr_shape_numel(x->shape) / t->n, COST_OF_AN_EXP * t->n, run, t);
-}
-
-static void softmax_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* y = softmax(scale x where mask != 0) */
+static void softmax_row(size_t row, void *arg) {
     const rows_task *t = arg;
-    for (size_t row = begin, i = begin * t->n; row < end; row++, i += t->n)
-        t->kernels->softmax(t->n, t->out + i, t->x + i, t->mask ? mask_row(t->mask, row) : NULL, t->scale);
+    size_t i = row * t->n;
+    const gr_real *mask = t->mask ? t->mask->data + gr_shape_offset(t->mask->shape, t->mask->stride, (int64_t)i) : NULL;
+    t->kernels->softmax(t->n, t->out + i, t->x + i, mask, t->scale);
 }
 
-static void softmax_dx_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* dx += scale y (dy - sum y dy) */
+static void softmax_dx_row(size_t row, void *arg) {
     const rows_task *t = arg;
-    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
-        t->kernels->softmax_dx(t->n, t->out + i, t->x + i, t->dy + i, t->scale);
+    size_t i = row * t->n;
+    t->kernels->softmax_dx(t->n, t->out + i, t->x + i, t->dy + i, t->scale);
 }
 
-static void log_softmax_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* y = x - logsumexp(x) */
+static void log_softmax_row(size_t row, void *arg) {
     const rows_task *t = arg;
-    for (size_t i = begin * t->n; i < end * t->n; i += t->n) t->kernels->log_softmax(t->n, t->out + i, t->x + i);
+    size_t i = row * t->n;
+    t->kernels->log_softmax(t->n, t->out + i, t->x + i);
 }
 
-static void log_softmax_dx_rows(size_t begin, size_t end, int thread, void *arg) {
-    (void)thread;
+/* dx += dy - e^y sum dy */
+static void log_softmax_dx_row(size_t row, void *arg) {
     const rows_task *t = arg;
-    for (size_t i = begin * t->n; i < end * t->n; i += t->n)
-        t->kernels->log_softmax_dx(t->n, t->out + i, t->x + i, t->dy + i);
+    size_t i = row * t->n;
+    t->kernels->log_softmax_dx(t->n, t->out + i, t->x + i, t->dy + i);
 }
 
-static void rows_backward(gr_node *n, gr_range_function *run, double scale) {
+static void for_rows(gr_row_function *run, rows_task *t, const gr_tensor *x) {
+    t->n = x->shape.ndim ? (size_t)gr_dim(x, -1) : 1;
+    if (t->n > 0) gr_parallel_rows((size_t)gr_numel(x) / t->n, GR_COST_OF_EXP * t->n, run, t);
+}
+
+static void rows_backward(gr_node *n, gr_row_function *run, double scale) {
     gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
     if (gr_is_inert(dx)) return;
     rows_task t = {.kernels = dx->ctx->kernels,
@@ -72,9 +60,9 @@ static void rows_backward(gr_node *n, gr_range_function *run, double scale) {
     for_rows(run, &t, dx);
 }
 
-static void softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_rows, 1); }
-static void log_softmax_backward(gr_node *n) { rows_backward(n, log_softmax_dx_rows, 1); }
-static void masked_softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_rows, *(const double *)n->saved); }
+static void softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_row, 1); }
+static void log_softmax_backward(gr_node *n) { rows_backward(n, log_softmax_dx_row, 1); }
+static void masked_softmax_backward(gr_node *n) { rows_backward(n, softmax_dx_row, *(const double *)n->saved); }
 
 const gr_op gr_op_softmax = {.name = "softmax", .operands = 1, .label = {"x"}, .backward = softmax_backward};
 const gr_op gr_op_log_softmax = {
@@ -86,8 +74,8 @@ const gr_op gr_op_masked_softmax = {.name = "masked_softmax",
                                     .constant = 1 << 1,
                                     .optional = 1 << 1};
 
-static gr_tensor *along_rows(gr_range_function *run, gr_tensor *x, const gr_tensor *mask, double scale) {
-    gr_tensor *y = gr_new(x->ctx, "softmax", false, x->shape), *rows = gr_contiguous(x);
+static gr_tensor *along_rows(const gr_op *op, gr_row_function *run, gr_tensor *x, const gr_tensor *mask, double scale) {
+    gr_tensor *y = gr_new(x->ctx, op->name, false, x->shape), *rows = gr_contiguous(x);
     if (gr_is_inert(y) || gr_is_inert(rows)) return gr_inert(x->ctx);
     rows_task t = {.kernels = x->ctx->kernels, .out = y->data, .x = rows->data, .mask = mask, .scale = (gr_real)scale};
     for_rows(run, &t, x);
@@ -95,24 +83,27 @@ static gr_tensor *along_rows(gr_range_function *run, gr_tensor *x, const gr_tens
 }
 
 gr_tensor *gr_softmax(gr_tensor *x) {
-    gr_tensor *bad = gr_check(&gr_op_softmax, 1, &x);
-    return bad ? bad : gr_record(&gr_op_softmax, along_rows(softmax_rows, x, NULL, 1), 1, &x, NULL, 0);
+    const gr_op *op = &gr_op_softmax;
+    gr_tensor *bad = gr_check(op, 1, &x);
+    return bad ? bad : gr_record(op, along_rows(op, softmax_row, x, NULL, 1), 1, &x, NULL, 0);
 }
 
 gr_tensor *gr_log_softmax(gr_tensor *x) {
-    gr_tensor *bad = gr_check(&gr_op_log_softmax, 1, &x);
-    return bad ? bad : gr_record(&gr_op_log_softmax, along_rows(log_softmax_rows, x, NULL, 1), 1, &x, NULL, 0);
+    const gr_op *op = &gr_op_log_softmax;
+    gr_tensor *bad = gr_check(op, 1, &x);
+    return bad ? bad : gr_record(op, along_rows(op, log_softmax_row, x, NULL, 1), 1, &x, NULL, 0);
 }
 
 gr_tensor *gr_masked_softmax(gr_tensor *scores, gr_tensor *mask, double scale) {
-    gr_tensor *in[] = {scores, mask}, *bad = gr_check(&gr_op_masked_softmax, 2, in);
+    const gr_op *op = &gr_op_masked_softmax;
+    gr_tensor *in[] = {scores, mask}, *bad = gr_check(op, 2, in);
     if (bad) return bad;
     gr_shape common = scores->shape;
     if (mask && (!gr_shape_broadcast(scores->shape, mask->shape, &common) || !gr_shape_equal(common, scores->shape)))
-        return gr_refuse(&gr_op_masked_softmax, 2, in, "the mask does not broadcast to the scores");
+        return gr_refuse(op, 2, in, "the mask does not broadcast to the scores");
     gr_tensor *seen = mask ? gr_expand(gr_detach(mask), scores->shape) : NULL;
     if (mask && gr_dim(seen, -1) > 1 && gr_stride(seen, -1) != 1) seen = gr_contiguous(seen);
     if (mask && gr_is_inert(seen)) return seen;
-    gr_tensor *y = along_rows(softmax_rows, scores, seen, scale);
-    return gr_record(&gr_op_masked_softmax, y, 2, in, &scale, sizeof scale);
+    gr_tensor *y = along_rows(op, softmax_row, scores, seen, scale);
+    return gr_record(op, y, 2, in, &scale, sizeof scale);
 }

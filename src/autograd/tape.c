@@ -5,26 +5,43 @@
 
 static const char *label_of(const gr_op *op, int i) {
     bool named = op->operands != GR_ANY_NUMBER && i < GR_LABELS && op->label[i];
-    return named ? op->label[i] : "operand";
+    return named ? op->label[i] : "tensor";
+}
+
+/* "b (operand 1)", or "tensor 1" of any number. */
+enum { PLACE_TEXT = 48 };
+typedef struct place {
+    char text[PLACE_TEXT];
+} place;
+
+static place place_of(const gr_op *op, int i) {
+    place p;
+    snprintf(p.text, sizeof p.text, op->operands == GR_ANY_NUMBER ? "%s %d" : "%s (operand %d)", label_of(op, i), i);
+    return p;
+}
+
+/* The context of the operands. What was made of nothing but NULL has none: another operand's tells of it. */
+static gr_context *context_of(int count, gr_tensor *const *in) {
+    gr_context *ctx = NULL;
+    for (int i = 0; i < count; i++)
+        if (in[i] && (!ctx || !ctx->kernels)) ctx = in[i]->ctx;
+    return ctx;
 }
 
 gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in) {
-    gr_context *ctx = NULL;
-    for (int i = 0; i < count;
-         i++) /* what was made of nothing but NULL has no context: another operand's tells of it */
-        if (in[i] && (!ctx || !ctx->kernels)) ctx = in[i]->ctx;
+    gr_context *ctx = context_of(count, in);
     if (!gr_ok(ctx)) return gr_inert(ctx);
     for (int i = 0; i < count; i++) {
-        if (!in[i] && !(i < 32 && op->optional >> i & 1))
-            gr_fail(ctx, op->name, "%s (operand %d) is NULL", label_of(op, i), i);
+        bool optional = i < GR_LABELS && op->optional >> i & 1;
+        if (!in[i] && !optional)
+            gr_fail(ctx, op->name, "%s is NULL", place_of(op, i).text);
         else if (in[i] && !in[i]->ctx->kernels)
-            gr_fail(ctx, op->name, "%s (operand %d) was made by an operation on NULL", label_of(op, i), i);
+            gr_fail(ctx, op->name, "%s was made by an operation on NULL", place_of(op, i).text);
         else if (in[i] && in[i]->ctx != ctx)
             gr_fail(ctx, op->name, "%s belongs to another context than %s", gr_show(in[i], label_of(op, i)),
-                    label_of(op, 0));
+                    place_of(op, 0).text);
         else if (in[i] && gr_is_inert(in[i]))
-            gr_fail(ctx, op->name, "%s (operand %d) was made after an error that has been cleared since",
-                    label_of(op, i), i);
+            gr_fail(ctx, op->name, "%s was made after an error that has been cleared since", place_of(op, i).text);
     }
     return gr_ok(ctx) ? NULL : gr_inert(ctx);
 }
@@ -46,7 +63,7 @@ gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const cha
 }
 
 static bool differentiable(const gr_op *op, int i, const gr_tensor *x) {
-    bool constant = i < 32 && op->constant >> i & 1;
+    bool constant = i < GR_LABELS && op->constant >> i & 1;
     return x && x->requires_grad && !constant;
 }
 

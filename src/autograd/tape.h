@@ -41,7 +41,8 @@ gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in);
 gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
                      size_t saved_size);
 
-/* Keeps a shape error "name: a (2, 3) and b (4): why" and returns the inert tensor. */
+/* Keeps an error as "add: a (2, 3), b (4,): shapes do not broadcast", the reason given, and returns the inert tensor.
+ */
 gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const char *format, ...) GR_PRINTF(4, 5);
 
 /* Charges the time since the last event to op, forward or backward, if a profile is kept. */
@@ -59,5 +60,11 @@ gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh);
 /* Adds map(operands) to the gradient of operand i, summed over the axes along which it was broadcast. The map is one of
  * those that add; every operand has a shape that broadcasts to that of the node's output. */
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);
+
+/* The mean of a row, around its first element: that of equal numbers is that number, and their variance 0, to the last
+ * bit. */
+static inline gr_real gr_centred_mean(const gr_kernels *k, size_t n, const gr_real *x) {
+    return x[0] + k->sum(n, x, x[0]) / (gr_real)n;
+}
 
 #endif

@@ -29,6 +29,7 @@ static gr_tensor *layer_mask(gr_tensor *x, bool causal, gr_tensor *mask) {
 
 /* -- Scaled dot product -------------------------------------------------------------------------------------------- */
 
+/* What attention gives after an error. */
 static gr_attended nothing(gr_tensor *inert) { return (gr_attended){inert, inert}; }
 
 gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask) {

@@ -1,77 +1,10 @@
 #include "checkpoint.h"
 #include "safetensors.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* -- What a model of a configuration is made of -------------------------------------------------------------------- */
-
-/* A block's tensors: sizes in widths, columns 0 for a vector. */
-static const struct {
-    const char *name;
-    int rows, columns;
-} part[] = {
-    {"ln_1.weight", 1, 0},        {"ln_1.bias", 1, 0},        {"attn.c_attn.weight", 3, 1}, {"attn.c_attn.bias", 3, 0},
-    {"attn.c_proj.weight", 1, 1}, {"attn.c_proj.bias", 1, 0}, {"ln_2.weight", 1, 0},        {"ln_2.bias", 1, 0},
-    {"mlp.c_fc.weight", 4, 1},    {"mlp.c_fc.bias", 4, 0},    {"mlp.c_proj.weight", 1, 4},  {"mlp.c_proj.bias", 1, 0},
-};
-enum { PARTS = sizeof part / sizeof *part, OUTSIDE_BLOCKS = 4 };
-
-typedef struct expected {
-    char name[64];
-    gr_shape shape;
-} expected;
-
-static int64_t tensors_with_biases(gr_gpt_config c) { return OUTSIDE_BLOCKS + PARTS * c.layers; }
-
-/* Tensor i of a model with biases; false: a bias, and the model has none. */
-static bool tensor_of(gr_gpt_config c, int64_t i, expected *out) {
-    static const char *const outside[] = {"wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias"};
-    const char *name;
-    if (i < OUTSIDE_BLOCKS) {
-        name = outside[i];
-        out->shape = i == 0 ? GR_SHAPE(c.vocab, c.width) : i == 1 ? GR_SHAPE(c.context, c.width) : GR_SHAPE(c.width);
-        snprintf(out->name, sizeof out->name, "transformer.%s", name);
-    } else {
-        const int64_t layer = (i - OUTSIDE_BLOCKS) / PARTS, p = (i - OUTSIDE_BLOCKS) % PARTS;
-        name = part[p].name;
-        out->shape = GR_SHAPE(part[p].rows * c.width, part[p].columns * c.width);
-        if (part[p].columns == 0) out->shape.ndim = 1;
-        snprintf(out->name, sizeof out->name, "transformer.h.%" PRId64 ".%s", layer, name);
-    }
-    return c.bias || !strstr(name, ".bias");
-}
-
-static bool is_expected(gr_gpt_config c, const char *name) {
-    expected e;
-    for (int64_t i = 0; i < tensors_with_biases(c); i++)
-        if (tensor_of(c, i, &e) && strcmp(e.name, name) == 0) return true;
-    return false;
-}
-
-static bool check_tensors(const gr_safetensors *in, gr_gpt_config c) {
-    gr_context *ctx = in->ctx;
-    size_t count = 0;
-    for (int64_t i = 0; i < tensors_with_biases(c) && gr_ok(ctx); i++) {
-        expected e;
-        if (!tensor_of(c, i, &e)) continue;
-        const gr_stored *stored = gr_safetensors_find(in, e.name);
-        if (!stored)
-            gr_fail(ctx, in->path, "%s %s is missing", e.name, gr_show_shape(ctx, e.shape));
-        else if (!gr_shape_equal(stored->shape, e.shape))
-            gr_fail(ctx, in->path, "%s is %s; by the file's own configuration it must be %s", e.name,
-                    gr_show_shape(ctx, stored->shape), gr_show_shape(ctx, e.shape));
-        count++;
-    }
-    for (size_t i = 0; i < in->tensors && in->tensors > count && gr_ok(ctx); i++)
-        if (!is_expected(c, in->tensor[i].name))
-            gr_fail(ctx, in->path, "%.80s %s does not belong to a model of %lld layers %s biases", in->tensor[i].name,
-                    gr_show_shape(ctx, in->tensor[i].shape), (long long)c.layers, c.bias ? "with" : "without");
-    return gr_ok(ctx);
-}
 
 /* -- Metadata ------------------------------------------------------------------------------------------------------ */
 
@@ -131,46 +64,92 @@ static gr_tokenizer read_tokenizer(const gr_safetensors *in, int64_t vocab) {
 
 /* -- Load and save ------------------------------------------------------------------------------------------------- */
 
-gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer) {
-    gr_safetensors in;
-    gr_gpt_config config = {.vocab = 0};
-    const int first = gr_parameter_count(ctx);
-    if (tokenizer) *tokenizer = gr_tokenizer_chars(NULL, 0);
-    if (!gr_safetensors_open(ctx, path, &in)) return gr_gpt_new(ctx, config);
-    config = read_config(&in);
-    if (tokenizer) *tokenizer = read_tokenizer(&in, config.vocab);
-    if (gr_ok(ctx)) check_tensors(&in, config);
-    gr_gpt *gpt = gr_gpt_new(ctx, config);
-    gr_gpt_training(gpt, false);
-    for (int i = first; i < gr_parameter_count(ctx) && gr_ok(ctx); i++) {
-        gr_tensor *w = gr_parameter_at(ctx, i);
-        const gr_stored *stored = gr_safetensors_find(&in, gr_name(w));
-        assert(stored && "the table of parts does not know a parameter of the model");
-        gr_safetensors_read(&in, stored, w);
+static bool check_shape(const gr_safetensors *in, const char *name, gr_shape wanted) {
+    const gr_stored *stored = gr_safetensors_find(in, name);
+    if (!stored)
+        gr_fail(in->ctx, in->path, "%s %s is missing", name, gr_show_shape(in->ctx, wanted));
+    else if (!gr_shape_equal(stored->shape, wanted))
+        gr_fail(in->ctx, in->path, "%s is %s; by the file's own configuration it must be %s", name,
+                gr_show_shape(in->ctx, stored->shape), gr_show_shape(in->ctx, wanted));
+    return gr_ok(in->ctx);
+}
+
+/* A configuration must not make a model much larger than the file: it costs memory before the tensors are compared. */
+static bool check_size(const gr_safetensors *in, gr_gpt_config c) {
+    if (!check_shape(in, "transformer.wte.weight", GR_SHAPE(c.vocab, c.width)) ||
+        !check_shape(in, "transformer.wpe.weight", GR_SHAPE(c.context, c.width)))
+        return false;
+    const double bytes = (double)in->tensor[in->tensors - 1].end;
+    const double least = (double)c.layers * (double)c.width * (double)c.width * sizeof(float); /* one square a layer */
+    if ((uint64_t)c.layers > in->tensors || least > bytes)
+        gr_fail(in->ctx, in->path, "metadata: %lld layers of width %lld cannot be in %zu tensors of %.0f bytes",
+                (long long)c.layers, (long long)c.width, in->tensors, bytes);
+    return gr_ok(in->ctx);
+}
+
+static bool is_parameter_of(const gr_gpt *gpt, const char *name) {
+    for (int i = 0; i < gpt->count; i++)
+        if (strcmp(gr_name(gr_parameter_at(gpt->ctx, gpt->first + i)), name) == 0) return true;
+    return false;
+}
+
+/* The file has the model's parameters, each in its shape, and nothing else. */
+static bool check_tensors(const gr_safetensors *in, const gr_gpt *gpt) {
+    for (int i = 0; i < gpt->count; i++) {
+        const gr_tensor *w = gr_parameter_at(in->ctx, gpt->first + i);
+        if (!check_shape(in, gr_name(w), gr_shape_of(w))) return false;
     }
-    gr_safetensors_close(&in);
+    for (size_t i = 0; i < in->tensors && in->tensors > (size_t)gpt->count; i++)
+        if (gr_ok(in->ctx) && !is_parameter_of(gpt, in->tensor[i].name))
+            gr_fail(in->ctx, in->path, "%.80s %s does not belong to a model of %lld layers %s biases",
+                    in->tensor[i].name, gr_show_shape(in->ctx, in->tensor[i].shape), (long long)gpt->config.layers,
+                    gpt->config.bias ? "with" : "without");
+    return gr_ok(in->ctx);
+}
+
+static gr_gpt *read_model(gr_safetensors *in, gr_gpt_config config) {
+    gr_check_heads(in->ctx, in->path, config.heads, config.width);
+    if (!gr_ok(in->ctx) || !check_size(in, config)) return NULL;
+    gr_gpt *gpt = gr_gpt_new(in->ctx, config);
+    gr_gpt_training(gpt, false);
+    if (!gr_ok(in->ctx) || !check_tensors(in, gpt)) return NULL;
+    for (int i = 0; i < gpt->count; i++) {
+        gr_tensor *w = gr_parameter_at(in->ctx, gpt->first + i);
+        if (!gr_safetensors_read(in, gr_safetensors_find(in, gr_name(w)), w)) return NULL;
+    }
     return gpt;
 }
 
-/* The parameters from wte.weight on. */
-static size_t parameters_of(gr_gpt *gpt, gr_tensor **out) {
-    size_t count = 0;
-    expected e;
-    int at = 0;
-    while (at < gr_parameter_count(gpt->ctx) && gr_parameter_at(gpt->ctx, at) != gpt->wte.weight) at++;
-    for (int64_t i = 0; i < tensors_with_biases(gpt->config); i++)
-        if (tensor_of(gpt->config, i, &e)) out[count++] = gr_parameter_at(gpt->ctx, at++);
-    return count;
+gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer) {
+    const gr_gpt_config no_model = {.vocab = 0};
+    gr_safetensors in;
+    if (tokenizer) *tokenizer = gr_tokenizer_chars(NULL, 0);
+    if (!path) gr_fail(ctx, "load", "path is NULL");
+    if (!gr_safetensors_open(ctx, path, &in)) return gr_gpt_new(ctx, no_model);
+    const int parameters = gr_parameter_count(ctx);
+    const gr_gpt_config config = read_config(&in);
+    const gr_tokenizer stored = read_tokenizer(&in, config.vocab);
+    gr_gpt *gpt = read_model(&in, config);
+    gr_safetensors_close(&in);
+    if (gpt) {
+        if (tokenizer) *tokenizer = stored;
+        return gpt;
+    }
+    ctx->parameter_count = parameters; /* those of a model that came to nothing are nobody's */
+    return gr_gpt_new(ctx, no_model);
 }
 
 bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     if (!gpt || !gr_ok(gpt->ctx)) return false;
     const gr_gpt_config c = gpt->config;
-    if (!tokenizer || tokenizer->size != c.vocab)
+    if (!path)
+        gr_fail(gpt->ctx, "save", "path is NULL");
+    else if (!gpt->h)
+        gr_fail(gpt->ctx, path, "the model could not be made, after an error that has been cleared since");
+    else if (!tokenizer || tokenizer->size != c.vocab)
         gr_fail(gpt->ctx, path, "a tokenizer of %d bytes for a model of %lld", tokenizer ? tokenizer->size : 0,
                 (long long)c.vocab);
-    gr_tensor **tensor = gr_alloc(gpt->ctx, false, (size_t)tensors_with_biases(c) * sizeof *tensor);
-    if (!tensor) return false;
+    if (!gr_ok(gpt->ctx)) return false;
     const struct {
         const char *key;
         int64_t value;
@@ -187,6 +166,7 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     notes[SIZES] = (gr_note){"gelu", "tanh"};
     notes[SIZES + 1] = (gr_note){"tokenizer", tokenizer->size == 256 ? "bytes" : "chars"};
     notes[SIZES + 2] = (gr_note){"vocabulary", vocabulary};
+    gr_tensor *const *parameter = gpt->ctx->parameters + gpt->first;
     return gr_safetensors_write(gpt->ctx, path,
-                                (gr_safetensors_content){notes, SIZES + 3, tensor, parameters_of(gpt, tensor)});
+                                (gr_safetensors_content){notes, SIZES + 3, parameter, (size_t)gpt->count});
 }

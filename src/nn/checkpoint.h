@@ -12,7 +12,7 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
 
 /* A new model with the weights of the file, without dropout, and its tokenizer (NULL: not wanted). All or nothing: a
  * file that is cut off or foreign, a tensor that is missing, too much or of another shape is an error that names it and
- * both shapes, found before the model is made. Never NULL. */
+ * both shapes; then the context has no parameter more than before, and what it has is untouched. Never NULL. */
 gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
 
 #endif

@@ -20,7 +20,7 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng);
 typedef struct gr_generation {
     int64_t total; /* ids wanted, the given ones among them */
     gr_sampling how;
-    gr_rng *rng; /* may be NULL at temperature 0 */
+    gr_rng *rng;                         /* may be NULL at temperature 0 */
     void (*emit)(int32_t id, void *arg); /* hears of every new id; NULL: nobody does */
     void *arg;
 } gr_generation;

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *gr_prefixed(gr_context *ctx, const char *prefix, const char *name) {

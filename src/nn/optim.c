@@ -39,8 +39,6 @@ static bool ready(gr_context *ctx, const char *where, int count, double lr) {
 
 static bool decays(const gr_tensor *w, bool all) { return all || gr_ndim(w) >= 2; }
 
-/* -- Stochastic gradient descent ----------------------------------------------------------------------------------- */
-
 /* A line of the profile: all parameters, so many operations and so many numbers read or written for each element. */
 static void charge(gr_context *ctx, const char *name, int operations, int numbers) {
     double n = (double)gr_parameter_numel(ctx);
@@ -48,6 +46,8 @@ static void charge(gr_context *ctx, const char *name, int operations, int number
 }
 
 enum { SGD_COST = 8, ADAM_COST = 24, SCALE_COST = 4 }; /* operations an element, roughly; see gr_parallel_for */
+
+/* -- Stochastic gradient descent ----------------------------------------------------------------------------------- */
 
 struct gr_sgd {
     gr_context *ctx;
@@ -213,8 +213,8 @@ static double gradient_norm(gr_context *ctx) {
     double *sum = gr_alloc(ctx, false, (size_t)ctx->parameter_count * sizeof *sum);
     if (!sum) return (double)NAN;
     const double total = sum_squares((squares_job){ctx, 1, sum});
-    /* A square below GR_REAL_MIN lost digits, at most eps GR_REAL_MIN: all of them together do not count from here
-     * on. */
+    /* A square below GR_REAL_MIN lost digits, at most GR_REAL_EPSILON GR_REAL_MIN: all of them together do not count
+     * from here on. */
     const double trusted = GR_REAL_MIN * (double)gr_parameter_numel(ctx);
     if (total >= trusted && total < INFINITY) return sqrt(total);
     const double largest = largest_gradient(ctx);

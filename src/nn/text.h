@@ -5,8 +5,6 @@
 
 #include "../tensor/tensor.h"
 
-#include <stdio.h>
-
 /* GR_CHARS: the vocabulary is the sorted distinct bytes of the corpus. GR_BYTES: all 256. */
 typedef enum gr_vocab_kind { GR_CHARS, GR_BYTES } gr_vocab_kind;
 

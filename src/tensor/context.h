@@ -17,6 +17,10 @@
 
 typedef struct gr_context gr_context;
 
+#ifdef GR_DOUBLE /* the libraries export the same names: the wrong one for -DGR_DOUBLE must not link */
+#    define gr_context_new gr_context_new_double
+#endif
+
 /* A new context; never NULL. Without memory for one, a constant inert context whose error says so. The kernels are
  * those of the best instruction set of this processor, or of the environment's GRADUS_ISA (an unknown one is an error).
  */

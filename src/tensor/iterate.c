@@ -3,9 +3,6 @@
 
 #include <assert.h>
 
-/* Elementary functions cost some ten operations an element; so do the memory accesses of the cheap ones. */
-enum { COST_PER_ELEMENT = 16 };
-
 typedef struct walk {
     gr_map *map;
     gr_real t;
@@ -89,5 +86,5 @@ void gr_run_map(gr_map_name map, double t, gr_tensor *y, int count, gr_tensor *c
         gr_broadcast_strides(operands[k], y->shape, w.stride[k + 1]);
     }
     simplify(&w);
-    gr_parallel_for((size_t)n, COST_PER_ELEMENT, run_elements, &w);
+    gr_parallel_for((size_t)n, GR_COST_OF_EXP, run_elements, &w);
 }

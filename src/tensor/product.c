@@ -69,13 +69,22 @@ static gr_gemm band_of(const product_task *t, size_t piece) {
     return g;
 }
 
+/* x - x is 0 for a finite x and NaN for any other: their sum tells. B is read along its closer axis. */
 static bool all_finite(const gr_gemm *g) {
-    for (size_t p = 0; p < g->k; p++)
-        for (size_t j = 0; j < g->n; j++) {
-            gr_real x = g->b[(ptrdiff_t)p * g->b_row + (ptrdiff_t)j * g->b_col];
-            if (x - x != 0) return false;
-        }
-    return true;
+    enum { LANES = 16 };
+    bool across = g->b_row == 1;
+    size_t lines = across ? g->n : g->k, length = across ? g->k : g->n;
+    ptrdiff_t next = across ? g->b_col : g->b_row, step = across ? g->b_row : g->b_col;
+    gr_real lane[LANES] = {0}, sum = 0;
+    for (size_t i = 0; i < lines; i++) {
+        const gr_real *x = g->b + (ptrdiff_t)i * next;
+        size_t j = 0;
+        for (; step == 1 && j + LANES <= length; j += LANES)
+            for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] - x[j + l];
+        for (; j < length; j++) sum += x[(ptrdiff_t)j * step] - x[(ptrdiff_t)j * step];
+    }
+    for (size_t l = 0; l < LANES; l++) sum += lane[l];
+    return sum == 0;
 }
 
 static void run_items(size_t begin, size_t end, int thread, void *arg) {
@@ -115,20 +124,20 @@ static gr_real *scratch_for(gr_context *ctx, int threads) {
     return scratch;
 }
 
-/* When B is one matrix, the leading axes of A and C only lengthen the list of rows: one large product instead of many.
- */
-static gr_tensor *merge_rows(gr_tensor *x) {
-    int64_t columns = x->shape.dim[x->shape.ndim - 1], rows = 1;
-    for (int i = 0; i < x->shape.ndim - 1; i++) rows *= x->shape.dim[i];
-    return gr_view(x, GR_SHAPE(rows, columns), (int64_t[]){columns, 1}, 0);
+gr_tensor *gr_as_matrix(gr_tensor *x) {
+    gr_shape lead = x->shape;
+    int64_t columns = lead.dim[--lead.ndim];
+    x = gr_contiguous(x);
+    return gr_is_inert(x) ? x : gr_view_as(x, GR_SHAPE(gr_shape_numel(lead), columns));
 }
 
 void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how) {
     gr_context *ctx = c->ctx;
     if (b->shape.ndim == 2 && a->shape.ndim > 2 && c->shape.ndim == a->shape.ndim && gr_is_contiguous(a) &&
-        gr_is_contiguous(c)) {
-        a = merge_rows(a);
-        c = merge_rows(c);
+        gr_is_contiguous(c)) { /* B is one matrix: one large product instead of many */
+        a = gr_as_matrix(a);
+        c = gr_as_matrix(c);
+        if (gr_is_inert(a) || gr_is_inert(c)) return;
     }
     gr_real *scratch = scratch_for(ctx, gr_max_threads());
     if (!scratch || !gr_ok(ctx)) return;

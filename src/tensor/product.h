@@ -13,6 +13,10 @@ typedef struct gr_product_how {
  * that is then missing or 1 is summed over, in order. Rows of C are contiguous. Shapes must fit. */
 void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how);
 
+/* x as (rows, columns of its last axis): leading axes only lengthen the list of rows. A copy if the strides force it.
+ */
+gr_tensor *gr_as_matrix(gr_tensor *x);
+
 /* x with its last two axes swapped. */
 gr_tensor *gr_swapped(gr_tensor *x);
 

@@ -72,15 +72,16 @@ void gr_pool_give(gr_tensor *x) {
     x->ctx->free_tensors = x;
 }
 
-gr_tensor *gr_full(gr_context *ctx, gr_shape shape, double value) {
-    gr_tensor *x = gr_new(ctx, "full", false, shape);
+static gr_tensor *filled(gr_context *ctx, const char *where, gr_shape shape, double value) {
+    gr_tensor *x = gr_new(ctx, where, false, shape);
     int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     for (int64_t i = 0; i < n; i++) x->data[i] = (gr_real)value;
     return x;
 }
 
-gr_tensor *gr_zeros(gr_context *ctx, gr_shape shape) { return gr_full(ctx, shape, 0); }
-gr_tensor *gr_scalar(gr_context *ctx, double value) { return gr_full(ctx, GR_SCALAR, value); }
+gr_tensor *gr_full(gr_context *ctx, gr_shape shape, double value) { return filled(ctx, "full", shape, value); }
+gr_tensor *gr_zeros(gr_context *ctx, gr_shape shape) { return filled(ctx, "zeros", shape, 0); }
+gr_tensor *gr_scalar(gr_context *ctx, double value) { return filled(ctx, "scalar", GR_SCALAR, value); }
 
 gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values) {
     if (!values) gr_fail(ctx, "from", "values is NULL");
