@@ -26,8 +26,9 @@ static attended attend(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask
 /* -- Against PyTorch ----------------------------------------------------------------------------------------------- */
 
 /* q = seq((2, 3, 4)), k = seq((2, 5, 4), 2), v = seq((2, 5, 6), 4):
- *     w = (q @ k.transpose(-2, -1) / 2).masked_fill(mask == 0, -inf).softmax(-1); y = w @ v; y.backward(seq(y.shape,
- * 1)) digests of y, w and the gradients of q, k, v */
+ *     w = (q @ k.transpose(-2, -1) / 2).masked_fill(mask == 0, -inf).softmax(-1)
+ *     y = w @ v; y.backward(seq(y.shape, 1))
+ * digests of y, w and the gradients of q, k, v */
 static const struct {
     double mask[3 * T];
     digest wanted[5];
@@ -216,8 +217,7 @@ static gr_tensor *one_head(const void *layer, gr_tensor *x) { return gr_attentio
 static gr_tensor *many_heads(const void *layer, gr_tensor *x) { return gr_multihead_forward(layer, x, NULL).output; }
 
 /* The outputs before each moment neither depend on what comes then, be it garbage, nor send a gradient to it or later.
- * (The gradients before it may be compared only without garbage: the garbage is a query too, and 0 times NaN is NaN.)
- */
+ * (The gradients before it are compared only without garbage: the garbage is a query too, and 0 times NaN is NaN.) */
 static void expect_causal(forward *f, const void *layer, double later) {
     gr_tensor *x = drawn(GR_SHAPE(B, T, C), -1, 1);
     for (int64_t t = 1; t < T; t++) {

@@ -26,43 +26,36 @@ enum { STEPS = sizeof rates / sizeof *rates };
 
 typedef enum kind { SGD, ADAM, ADAMW } kind;
 static const struct {
+    const char *call; /* of torch.optim */
     kind kind;
-    double momentum, beta1, beta2, eps;
+    struct {
+        double momentum, beta1, beta2, eps;
+    } with;
     digest w, b;
 } known[] = {
-    {SGD,
-     0,
-     0,
-     0,
-     0, /* SGD(lr=1) */
+    {"SGD(lr=1)",
+     SGD,
+     {0, 0, 0, 0},
      {0.0039297775249999955, 0.0039297775249999955, 0.80400990955781237},
      {-0.0062500000000000125, -0.087500000000000022, 0.92031249999999987}},
-    {SGD,
-     0.9,
-     0,
-     0,
-     0, /* SGD(lr=1, momentum=0.9) */
+    {"SGD(lr=1, momentum=0.9)",
+     SGD,
+     {0.9, 0, 0, 0},
      {0.092247849650000019, 0.092247849650000019, -0.34815750443437521},
      {-0.24171250000000005, -0.35660000000000003, 1.8685749999999999}},
-    {ADAM,
-     0,
-     0,
-     0,
-     0, /* Adam() */
+    {"Adam()",
+     ADAM,
+     {0, 0, 0, 0},
      {0.25984809480002752, 0.25984809480002752, -0.59418606805452712},
      {-0.23002174567310513, -0.39518531354458641, 1.7530527373106437}},
-    {ADAMW,
-     0,
-     0,
-     0,
-     0, /* AdamW() */
+    {"AdamW()",
+     ADAMW,
+     {0, 0, 0, 0},
      {0.27229748772089463, 0.27229748772089463, -0.85594445279488329},
      {-0.23002174567310513, -0.39518531354458641, 1.7530527373106437}},
-    {ADAMW,
-     0,
-     0.8,
-     0.95,
-     1e-3, /* AdamW(betas=(0.8, 0.95), eps=1e-3) */
+    {"AdamW(betas=(0.8, 0.95), eps=1e-3)",
+     ADAMW,
+     {0, 0.8, 0.95, 1e-3},
      {0.24411945731272797, 0.24411945731272797, -0.70918422494026745},
      {-0.21773081431735608, -0.38796048167694275, 1.7220387116290394}},
 };
@@ -70,8 +63,8 @@ enum { KNOWN = sizeof known / sizeof *known };
 
 TEST(five_steps_agree_with_pytorch) {
     make_parameters();
-    gr_sgd *sgd = gr_sgd_new(ctx, (gr_sgd_config){.momentum = known[_i].momentum, .weight_decay = 0.1});
-    gr_adamw_config config = {known[_i].beta1, known[_i].beta2, known[_i].eps, 0.1, false};
+    gr_sgd *sgd = gr_sgd_new(ctx, (gr_sgd_config){.momentum = known[_i].with.momentum, .weight_decay = 0.1});
+    gr_adamw_config config = {known[_i].with.beta1, known[_i].with.beta2, known[_i].with.eps, 0.1, false};
     gr_adamw *adam = known[_i].kind == ADAM ? gr_adam_new(ctx, config) : gr_adamw_new(ctx, config);
     for (int t = 0; t < STEPS; t++) {
         set_gradients(t);

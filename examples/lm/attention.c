@@ -55,18 +55,18 @@ static head choose(gr_gpt *gpt, int64_t n) {
     return best;
 }
 
-/* A byte as a picture can show it. */
+/* A byte as a picture can show it, as a string of gnuplot's. */
 static void label(char out[8], uint8_t byte) {
     if (byte == '\n')
-        snprintf(out, 8, "\u21b5"); /* an arrow down and to the left */
+        snprintf(out, 8, u8"'\u21b5'"); /* an arrow down and to the left */
     else if (byte == ' ')
-        snprintf(out, 8, "\u2423"); /* an open box */
+        snprintf(out, 8, u8"'\u2423'"); /* an open box */
     else if (byte == '\'')
-        snprintf(out, 8, "''"); /* as gnuplot quotes it */
+        snprintf(out, 8, "\"'\"");
     else if (byte > ' ' && byte < 0x7f)
-        snprintf(out, 8, "%c", byte);
+        snprintf(out, 8, "'%c'", byte);
     else
-        snprintf(out, 8, "x%02X", byte);
+        snprintf(out, 8, "'x%02X'", byte);
 }
 
 static void write_data(FILE *data, const head *h) {
@@ -82,7 +82,7 @@ static void write_tics(FILE *script, char axis, const gr_tokenizer *tokenizer, c
     fprintf(script, "set %ctics scale 0 (", axis);
     for (int64_t i = 0; i < n; i++) {
         label(text, tokenizer->byte[ids[i]]);
-        fprintf(script, "%s'%s' %lld", i > 0 ? ", " : "", text, (long long)i);
+        fprintf(script, "%s%s %lld", i > 0 ? ", " : "", text, (long long)i);
     }
     fputs(")\n", script);
 }
@@ -102,6 +102,7 @@ static void write_script(FILE *script, const head *h, const gr_tokenizer *tokeni
         "set tics textcolor rgb '#303030'\n"
         "unset key\n"
         "ink(w) = w > 0.45 ? 0xffffff : 0x404040\n"
+        "if (!values) { set xtics font 'sans,8'; set ytics font 'sans,8' }\n"
         "if (values) {\n"
         "    do for [i = 1 : n - 1] {\n"
         "        set arrow from i - 0.5, -0.5 to i - 0.5, n - 0.5 nohead front lc rgb '#e4e4e4'\n"
