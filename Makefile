@@ -10,7 +10,7 @@ CC     = cc
 B      = build
 PREFIX = /usr/local
 CFLAGS = -O3 -g
-WARN   = -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+WARN   = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-pass-failed # the last: clang, loops that SSE2 cannot hold
 OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
 # The source defines the bits: no contraction, no reassociation; the last two flags change no value.
 BITS   = -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math

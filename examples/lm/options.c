@@ -40,6 +40,7 @@ const lm_option lm_options[] = {
     {BOTH,      "top-p",         LM_NUMBER, AT(top_p),         "1",     "(0, 1]",       NULL,       "draw from the likeliest that together have this probability"},
     {BOTH,      "seed",          LM_WHOLE,  AT(seed),          "1337",  "[0, inf)",     NULL,       "of all random numbers; the same seed, the same result"},
     {BOTH,      "threads",       LM_WHOLE,  AT(threads),       "0",     "[0, 4096]",    "threads",  "0 for all processors; the result is the same"},
+    {LM_TRAIN,  "profile",       LM_SWITCH, AT(profile),       "no",    "no|yes",       NULL,       "at the end, where the time went: a row for each operation"},
     {LM_TRAIN,  "quiet",         LM_SWITCH, AT(quiet),         "no",    "no|yes",       NULL,       "no progress on standard error"},
 };
 /* clang-format on */

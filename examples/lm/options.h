@@ -15,7 +15,7 @@ typedef struct lm_settings {
     int64_t layers, heads, width, context, tokenizer; /* tokenizer: a gr_vocab_kind */
     int64_t batch, steps, warmup, seed, threads, eval_interval, eval_batches, bytes, top_k;
     double lr, min_lr, decay, beta1, beta2, clip, dropout, temperature, top_p;
-    bool quiet;
+    bool quiet, profile;
 } lm_settings;
 
 typedef enum lm_kind { LM_TEXT, LM_WHOLE, LM_NUMBER, LM_CHOICE, LM_SWITCH } lm_kind;

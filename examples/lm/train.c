@@ -148,6 +148,7 @@ static double train(trainer *t) {
     const lm_settings *set = t->set;
     lm_record r = {.step = 0};
     lm_progress_begin(&t->progress, set->steps, set->quiet);
+    if (set->profile) gr_profile_begin(t->ctx);
     for (int64_t step = 0; step < set->steps && gr_ok(t->ctx); step++) {
         r = train_step(t, step);
         const bool last = r.step == set->steps;
@@ -162,6 +163,7 @@ static double train(trainer *t) {
         lm_progress_step(&t->progress, &r);
     }
     lm_progress_end(&t->progress);
+    if (set->profile) gr_profile_print(t->ctx, stdout);
     return r.validation;
 }
 

@@ -15,6 +15,13 @@ enum { VECTOR_BYTES = 16, TILE_M = 6 };
 #endif
 enum { TILE_N = 2 * VECTOR_BYTES / sizeof(gr_real) };
 
+/* The rows of a tile become separate registers only when their loop is unrolled. */
+#ifdef __clang__
+#    define GR_UNROLL _Pragma("unroll")
+#else
+#    define GR_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /* panel[p][j] = B[p][j], j < width, filled up with zeros to TILE_N columns; B is read along its closer axis */
 static void pack_b(size_t k, size_t width, const gr_real *b, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
     if (width == TILE_N && col == 1) {
@@ -47,14 +54,13 @@ typedef struct tile_source {
 static inline void full_tile(size_t k, tile_source s, gr_real *restrict c, ptrdiff_t c_row, bool accumulate) {
     gr_real sum[TILE_M][TILE_N] = {{0}};
     if (accumulate)
-        for (size_t i = 0; i < TILE_M; i++)
-            GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] = c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
+        GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
+            c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
     for (size_t p = 0; p < k; p++, s.a += s.a_col, s.b += s.b_row)
-        for (size_t i = 0; i < TILE_M; i++)
-            GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
-                GR_FMA(s.a[(ptrdiff_t)i * s.a_row], s.b[j], sum[i][j]);
-    for (size_t i = 0; i < TILE_M; i++)
-        GR_SIMD for (size_t j = 0; j < TILE_N; j++) c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = sum[i][j];
+        GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
+            GR_FMA(s.a[(ptrdiff_t)i * s.a_row], s.b[j], sum[i][j]);
+    GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++)
+        c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = sum[i][j];
 }
 
 /* A tile at the edge goes through a whole tile on the side. Its panels are packed, with zeros beyond. */
