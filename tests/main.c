@@ -11,7 +11,7 @@
     X(kernels) X(sums) X(matmul) X(threads)                                  \
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals)                           \
-    X(nn) X(attention) X(optim) X(text) X(training) X(checkpoint) X(profile)
+    X(nn) X(nn_refusals) X(attention) X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile)
 /* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);
