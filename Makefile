@@ -12,6 +12,8 @@ PREFIX = /usr/local
 CFLAGS = -O3 -g
 WARN   = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-pass-failed # the last: clang, loops that SSE2 cannot hold
 OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
+SAY    = $(if $(V),:,echo '  ')# make V=1 shows the commands
+Q      = $(if $(V),,@)
 # The source defines the bits: no contraction, no reassociation; the last two flags change no value.
 BITS   = -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math
 FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(BITS) -Isrc -MMD -MP $(OPENMP) $(CFLAGS)
@@ -41,26 +43,35 @@ double = -DGR_DOUBLE
 define precision
 $(B)/$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(FLAGS) $$($(1)) -c $$< -o $$@
+	@$$(SAY)CC $$@
+	$$(Q)$$(CC) $$(FLAGS) $$($(1)) -c $$< -o $$@
 $(B)/$(1)/src/tensor/kernels/fast_%.o: src/tensor/kernels/fast.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(FLAGS) $$($(1)) $$($$*_flags) -DGR_ISA=$$* -c $$< -o $$@
+	@$$(SAY)CC $$@
+	$$(Q)$$(CC) $$(FLAGS) $$($(1)) $$($$*_flags) -DGR_ISA=$$* -c $$< -o $$@
 $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
-	rm -f $$@ && $$(AR) rcs $$@ $$^
+	@$$(SAY)AR $$@
+	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 $(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
-	$$(CC) $$^ -o $$@ $$(CHECK) $$(LINK)
+	@$$(SAY)LD $$@
+	$$(Q)$$(CC) $$^ -o $$@ $$(CHECK) $$(LINK)
 $(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a
-	$$(CC) $$^ -o $$@ $$(LINK)
+	@$$(SAY)LD $$@
+	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
 endef
 $(eval $(call precision,float,,32))
 $(eval $(call precision,double,64,))
+$(B)/gradcheck: | $(B)/gradcheck32 # it runs its float half
 
 $(B)/lm: $(LM:%=$(B)/float/%) $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LINK)
+	@$(SAY)LD $@
+	$(Q)$(CC) $^ -o $@ $(LINK)
 $(B)/bench: $(B)/float/tests/bench.o $(B)/float/tests/bench_rows.o $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LINK)
+	@$(SAY)LD $@
+	$(Q)$(CC) $^ -o $@ $(LINK)
 $(PROGRAMS): $(B)/%: $(B)/float/examples/%.o $(B)/libgradus.a
-	$(CC) $^ -o $@ $(LINK)
+	@$(SAY)LD $@
+	$(Q)$(CC) $^ -o $@ $(LINK)
 
 demo: WANT = demo
 demo: deps

@@ -50,11 +50,15 @@ static const lm_command *find_command(const char *word) {
     return NULL;
 }
 
+enum { SLIP = 2 }; /* letters that a slip of the fingers gets wrong */
+
 static int no_command(const char *word) {
     int best = 0;
     for (int i = 1; i < COMMANDS; i++)
         if (lm_distance(word, command[i].name) < lm_distance(word, command[best].name)) best = i;
-    fprintf(stderr, "lm: no command \"%.40s\"; did you mean \"%s\"? lm help lists them\n", word, command[best].name);
+    fprintf(stderr, "lm: no command \"%.40s\"", word);
+    if (lm_distance(word, command[best].name) <= SLIP) fprintf(stderr, "; did you mean \"%s\"?", command[best].name);
+    fputs("; lm help lists them\n", stderr);
     return LM_USAGE;
 }
 
@@ -94,6 +98,7 @@ int main(int argc, char **argv) {
 #ifdef SIGXFSZ
     signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write */
 #endif
+    set.program = argv[0];
     use_threads(set.threads);
     return c->run(&set);
 }

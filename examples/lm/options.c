@@ -129,7 +129,7 @@ const lm_option *lm_find_option(const lm_command *command, const char *word, int
 }
 
 static int unknown_option(const lm_settings *set, const char *name) {
-    const lm_option *near = lm_find_option(set->command, name, (int)strlen(name) / 2 + 1);
+    const lm_option *near = lm_find_option(set->command, name, (int)strlen(name) / 3 + 1);
     if (near) return lm_wrong_usage(set, "no option --%.40s; did you mean --%s?", name, near->name);
     return lm_wrong_usage(set, "no option --%.40s; lm help %s lists them", name, set->command->name);
 }

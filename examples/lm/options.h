@@ -11,6 +11,7 @@ typedef struct lm_command lm_command;
 /* The value of every option, given or by default. */
 typedef struct lm_settings {
     const lm_command *command;
+    const char *program; /* the name it was called by */
     const char *data, *out, *model, *prompt, *attend;
     int64_t layers, heads, width, context, tokenizer; /* tokenizer: a gr_vocab_kind */
     int64_t batch, steps, warmup, seed, threads, eval_interval, eval_batches, bytes, top_k;

@@ -43,11 +43,11 @@ static void write_time(char *out, size_t room, double seconds) {
 }
 
 static void write_numbers(char *out, size_t room, const lm_progress *p, const lm_record *r) {
-    char left[32], validation[32] = "-.---";
+    char left[32], validation[32] = "";
     const double done = (double)r->step, total = (double)p->total;
     write_time(left, sizeof left, (lm_now() - p->begun) / done * (total - done));
-    if (!isnan(p->validation)) snprintf(validation, sizeof validation, "%.3f", p->validation);
-    snprintf(out, room, "%*lld/%lld  loss %.3f  val %s  lr %.1e  %.1fk tok/s  %s left",
+    if (!isnan(p->validation)) snprintf(validation, sizeof validation, "val %.3f  ", p->validation);
+    snprintf(out, room, "%*lld/%lld  loss %.3f  %slr %.1e  %.1fk tok/s  %s left",
              snprintf(NULL, 0, "%lld", (long long)p->total), (long long)r->step, (long long)p->total,
              p->loss / p->weight, validation, r->lr, p->speed / p->weight / 1e3, left);
 }

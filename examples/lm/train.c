@@ -182,13 +182,18 @@ static void report(trainer *t, double validation) {
     gr_context_reset(t->ctx);
     if (!gr_ok(t->ctx)) return;
     printf("validation loss %.4f nats a byte (%.0f s of training)\n", validation, lm_now() - t->progress.begun);
-    printf("bigram loss     %.4f, what counts of byte pairs reach on the same text\n\n", bigram);
+    printf("bigram loss     %.4f, what counts of byte pairs reach on the same text\n", bigram);
+    if (!(validation < bigram))
+        puts("The model is no better than counting pairs; more --steps or a smaller --lr may help.");
+    putchar('\n');
     lm_continue(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->set->bytes);
     lm_write_loss_script(t->set, t->ctx, bigram);
     lm_write_attention(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->picture, t->picture_count);
     if (!gr_ok(t->ctx)) return;
     if (lm_draw(t->set, "loss")) lm_draw(t->set, "attention");
-    if (!t->set->quiet) fprintf(stderr, "\nall is in %s; lm sample --model %s writes more\n", t->set->out, t->set->out);
+    if (!t->set->quiet)
+        fprintf(stderr, "\nall is in %s; %s sample --model %s writes more\n", t->set->out, t->set->program,
+                t->set->out);
 }
 
 int lm_train(const lm_settings *set) {

@@ -62,7 +62,8 @@ typedef struct gr_gradcheck_config {
 
 /* Compares the gradients of L = sum(r * f(inputs)), r a random cotangent, with difference quotients of fourth order in
  * every element of every input. Gradients are pre-filled, so that "=" in place of "+=" shows. The inputs are copied;
- * the current step's tensors stay. An input for which wanted[i] is false is held constant; wanted NULL: all are
+ * the current step's tensors stay. After an error, also one that f made, ok is false and error NaN: see
+ * gr_error_message. An input for which wanted[i] is false is held constant; wanted NULL: all are
  * checked. */
 gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int count, gr_tensor **inputs,
                                  const bool *wanted, gr_gradcheck_config config);

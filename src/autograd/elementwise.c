@@ -1,5 +1,5 @@
 /* Elementwise ops. An op is a row of a table: the map of its forward pass, and for each operand the map of its gradient
- * and what that map reads beside dy. The maps themselves, one formula a line, are in src/tensor/kernels/maps.h. */
+ * and what that map reads beside dy. The maps themselves, one formula a line, are in src/tensor/kernels/maps.def. */
 #include "tape.h"
 
 typedef struct rule {

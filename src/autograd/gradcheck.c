@@ -125,7 +125,7 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     worst.error = -1;
     for (int i = 0; ran && i < count; i++)
         if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
-    if (worst.error < 0) worst.error = 0;
+    if (worst.error < 0) worst.error = ran ? 0 : (double)NAN;
     ctx->tape = tape;
     worst.ok = ran && gr_ok(ctx) && worst.error <= tolerance;
     return worst;

@@ -22,26 +22,18 @@ enum { TILE_N = 2 * VECTOR_BYTES / sizeof(gr_real) };
 #    define GR_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* panel[p][j] = B[p][j], j < width, filled up with zeros to TILE_N columns; B is read along its closer axis */
-static void pack_b(size_t k, size_t width, const gr_real *b, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
-    if (width == TILE_N && col == 1) {
-        for (size_t p = 0; p < k; p++, b += row, panel += TILE_N)
-            GR_SIMD for (size_t j = 0; j < TILE_N; j++) panel[j] = b[j];
+/* panel[p][l] = x[p deep + l across], l < count, filled up with zeros to a whole number of lanes: rows of A or columns
+ * of B, read along their closer axis. */
+static inline void pack(size_t lanes, size_t k, size_t count, const gr_real *x, ptrdiff_t across, ptrdiff_t deep,
+                        gr_real *restrict panel) {
+    if (count == lanes && across == 1) {
+        for (size_t p = 0; p < k; p++, x += deep, panel += lanes)
+            GR_SIMD for (size_t l = 0; l < lanes; l++) panel[l] = x[l];
         return;
     }
-    for (size_t j = 0; j < TILE_N; j++, b += col)
-        for (size_t p = 0; p < k; p++) panel[p * TILE_N + j] = j < width ? b[(ptrdiff_t)p * row] : 0;
-}
-
-/* panel[p][i] = A[i][p], i < height, filled up with zeros to TILE_M rows; likewise */
-static void pack_a(size_t k, size_t height, const gr_real *a, ptrdiff_t row, ptrdiff_t col, gr_real *restrict panel) {
-    if (height == TILE_M && row == 1) {
-        for (size_t p = 0; p < k; p++, a += col, panel += TILE_M)
-            GR_SIMD for (size_t i = 0; i < TILE_M; i++) panel[i] = a[i];
-        return;
-    }
-    for (size_t i = 0; i < TILE_M; i++, a += row)
-        for (size_t p = 0; p < k; p++) panel[p * TILE_M + i] = i < height ? a[(ptrdiff_t)p * col] : 0;
+    for (size_t l = 0; l < lanes; l++)
+        for (size_t p = 0; p < k; p++)
+            panel[p * lanes + l] = l < count ? x[(ptrdiff_t)l * across + (ptrdiff_t)p * deep] : 0;
 }
 
 /* Where a tile reads its operands: A[i][p] at a[i a_row + p a_col], B[p][j] at b[p b_row + j]. */
@@ -86,7 +78,7 @@ static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0,
         size_t height = g->m - i < TILE_M ? g->m - i : TILE_M;
         const gr_real *a = g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col;
         bool a_in_place = height == TILE_M && width < WORTH_PACKING_A && width % TILE_N == 0;
-        if (!a_in_place) pack_a(depth, height, a, g->a_row, g->a_col, panel);
+        if (!a_in_place) pack(TILE_M, depth, height, a, g->a_row, g->a_col, panel);
         for (size_t j = 0; j < width; j += TILE_N) {
             size_t wide = width - j < TILE_N ? width - j : TILE_N;
             gr_real *c = g->c + (ptrdiff_t)i * g->c_row + (ptrdiff_t)(j0 + j);
@@ -113,8 +105,8 @@ static void matmul(const gr_gemm *g) {
             for (size_t j = 0; j < width; j += TILE_N) {
                 size_t wide = width - j < TILE_N ? width - j : TILE_N;
                 if (b_in_place && wide == TILE_N) continue;
-                pack_b(depth, wide, g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_row,
-                       g->b_col, g->scratch + j * depth);
+                pack(TILE_N, depth, wide, g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_col,
+                     g->b_row, g->scratch + j * depth);
             }
             multiply_block(g, k0, depth, j0, width, b_in_place, g->accumulate || k0 > 0);
         }
