@@ -122,6 +122,7 @@ TEST(the_causal_mask_is_aligned_bottom_right) {
     EXPECT(gr_causal_mask_between(ctx, 2, 4), 1, 1, 1, 0, 1, 1, 1, 1);
     EXPECT(gr_causal_mask_between(ctx, 4, 2), 0, 0, 0, 0, 1, 0, 1, 1);
     EXPECT_SHAPE(gr_causal_mask_between(ctx, 0, 3), GR_SHAPE(0, 3));
+    EXPECT_SHAPE(gr_causal_mask_between(ctx, 1LL << 62, 0), GR_SHAPE(1LL << 62, 0)); /* at once */
     gr_causal_mask(ctx, -1);
     EXPECT_ERROR("causal mask");
 }

@@ -240,6 +240,15 @@ TEST(grad_says_why_there_is_none) {
     ck_assert(gr_ok(ctx));
 }
 
+TEST(what_becomes_a_variable_after_its_use_gets_no_gradient_from_it) {
+    gr_tensor *a = gr_requires_grad(gr_scalar(ctx, 3)), *b = gr_scalar(ctx, 5);
+    gr_tensor *sum = gr_add(gr_mul(a, b), gr_square(b));
+    gr_requires_grad(b);
+    ck_assert(gr_backward(sum));
+    ck_assert_double_eq(gr_item(gr_grad(a)), 5);
+    ck_assert_double_eq(gr_item(gr_grad(b)), 0); /* all or nothing, not a part */
+}
+
 TEST(an_intermediate_cannot_become_a_variable) {
     gr_tensor *y = gr_square(variable(GR_SCALAR, NUMBERS(1)));
     ck_assert(gr_is_inert(gr_requires_grad(y)));
@@ -317,7 +326,8 @@ Suite *autograd_suite(void) {
           backward_from_weighs_the_outputs, the_seed_may_have_any_strides,
           backward_leaves_alone_what_the_loss_does_not_depend_on);
     GROUP(suite, "gradients", parameters_are_listed_in_the_order_of_their_making, a_parameter_is_a_copy,
-          a_variable_lives_for_a_step_and_is_no_parameter, constants_get_no_gradient,
+          a_variable_lives_for_a_step_and_is_no_parameter,
+          what_becomes_a_variable_after_its_use_gets_no_gradient_from_it, constants_get_no_gradient,
           a_retained_gradient_stays_and_others_do_not, a_retained_gradient_is_not_overwritten_by_recycled_buffers,
           detach_stops_the_gradient, a_detached_tensor_may_become_a_variable);
     GROUP(suite, "no grad", nothing_is_recorded_in_a_no_grad_region, no_grad_regions_nest_and_survive_a_reset,

@@ -101,6 +101,35 @@ static gr_tensor *refused(gr_context *in, gr_tensor **x, void *arg) {
     return gr_matmul(x[0], x[0]);
 }
 
+static gr_tensor *times(gr_context *c, gr_tensor **in, void *arg) {
+    (void)c;
+    return gr_mul(in[0], arg);
+}
+
+TEST(a_check_leaves_the_step_and_the_parameters_as_they_were) {
+    gr_tensor *w = gr_parameter(tensor(GR_SHAPE(2), NUMBERS(2, 3)), "w"), *h = gr_square(w);
+    gr_tensor *x = tensor(GR_SHAPE(2), NUMBERS(5, 7));
+    ck_assert(gr_gradcheck(ctx, times, w, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+    ck_assert(gr_gradcheck(ctx, times, h, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+    ck_assert(gr_data(gr_grad(w))[0] == 0 && gr_data(gr_grad(w))[1] == 0);
+    ck_assert_msg(gr_backward(gr_sum(h, GR_ALL)), "%s", gr_error_message(ctx));
+    ck_assert(gr_data(gr_grad(w))[0] == 4 && gr_data(gr_grad(w))[1] == 6);
+}
+
+static gr_tensor *nothing_at_all(gr_context *c, gr_tensor **in, void *arg) {
+    (void)c, (void)in, (void)arg;
+    return NULL;
+}
+
+TEST(a_function_that_gives_nothing_is_an_error) {
+    gr_tensor *x = tensor(GR_SHAPE(1), NUMBERS(1));
+    ck_assert(!gr_gradcheck(ctx, nothing_at_all, NULL, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+    ck_assert_str_eq(gr_error_message(ctx), "gradcheck: the function gave NULL");
+    gr_error_clear(ctx);
+    ck_assert(!gr_gradcheck(ctx, NULL, NULL, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+    ck_assert_str_eq(gr_error_message(ctx), "gradcheck: the function is NULL");
+}
+
 TEST(a_function_that_fails_is_not_ok_and_its_error_is_kept) {
     gr_tensor *x = drawn(GR_SHAPE(2, 3), 1, 2);
     ck_assert(!gr_gradcheck(ctx, refused, NULL, 1, &x, NULL, usual).ok);
@@ -155,7 +184,8 @@ Suite *gradients_suite(void) {
     GROUP(suite, "gr_gradcheck", the_wrong_input_and_index_are_named, an_input_that_is_not_wanted_is_not_checked,
           a_path_that_was_cut_is_found, a_difference_quotient_that_is_infinite_is_wrong,
           a_loss_with_a_gradient_wrong_by_a_percent_is_found_whatever_the_cotangent,
-          a_function_that_fails_is_not_ok_and_its_error_is_kept);
+          a_function_that_fails_is_not_ok_and_its_error_is_kept, a_function_that_gives_nothing_is_an_error,
+          a_check_leaves_the_step_and_the_parameters_as_they_were);
     GROUP(suite, "functions of a user's own", a_composed_function_is_checked_as_a_whole,
           a_function_with_shared_parts_is_checked_as_a_whole, the_user_s_tensors_and_gradients_stay_as_they_are);
     return suite;

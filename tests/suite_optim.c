@@ -1,6 +1,8 @@
 /* Optimisers against PyTorch, the norm of gradients near the ends of the range, schedules at their corners. */
 #include "nn_support.h"
 
+#include <string.h>
+
 /* One matrix, which decays, and one vector, which does not. */
 static gr_tensor *w, *b;
 
@@ -131,6 +133,14 @@ static gr_tensor *after_steps(bool with_sgd, int error_before) {
         ck_assert(with_sgd ? gr_sgd_step(sgd, rates[t]) : gr_adamw_step(adamw, rates[t]));
     }
     return snapshot(ctx);
+}
+
+TEST(a_rate_that_no_weight_survives_is_refused) {
+    gr_tensor *weight = gr_parameter(gr_full(ctx, GR_SHAPE(2), 1), "w");
+    gr_adamw *adamw = gr_adamw_new(ctx, (gr_adamw_config){0});
+    ck_assert(!gr_adamw_step(adamw, 1e300));
+    ck_assert_ptr_nonnull(strstr(gr_error_message(ctx), "adamw: the learning rate is 1e+300"));
+    ck_assert(gr_data(weight)[0] == 1 && gr_data(weight)[1] == 1);
 }
 
 TEST(after_an_error_a_step_is_refused_and_leaves_no_trace) {
@@ -319,9 +329,9 @@ Suite *optim_suite(void) {
     add_rows(suite, "PyTorch", five_steps_agree_with_pytorch, KNOWN);
     GROUP(suite, "steps", matrices_decay_and_vectors_do_not_unless_all_shall,
           the_first_step_of_adam_is_the_rate_against_the_sign_of_the_gradient, gradients_stay_as_they_are);
-    GROUP(suite, "errors", after_an_error_a_step_is_refused_and_leaves_no_trace,
-          bad_rates_and_configurations_are_refused, a_parameter_made_later_is_an_error,
-          an_optimiser_made_after_an_error_never_steps);
+    GROUP(suite, "errors", a_rate_that_no_weight_survives_is_refused,
+          after_an_error_a_step_is_refused_and_leaves_no_trace, bad_rates_and_configurations_are_refused,
+          a_parameter_made_later_is_an_error, an_optimiser_made_after_an_error_never_steps);
     GROUP(suite, "norm", gradients_are_scaled_to_the_largest_norm, the_norm_neither_overflows_nor_vanishes,
           a_gradient_that_is_not_finite_is_named_and_nothing_is_scaled, a_largest_norm_must_be_above_0);
     GROUP(suite, "schedules", a_cosine_has_its_corners, a_schedule_rises_then_falls_and_is_never_0,

@@ -7,7 +7,7 @@
 /* The operands of the calls, new for each. */
 static gr_context *elsewhere;
 static gr_tensor *apples, *pears, *plums, *v3, *v4, *number, *empty, *six, *huge, *vast, *foreign, *w, *loss;
-static const int32_t ids[] = {0, 1, 7, -2, GR_IGNORE, 1};
+static const int32_t ids[] = {0, 1, 7, -2, GR_IGNORE, 1}, first_beyond = 3;
 
 static void make_operands(void) {
     apples = gr_named(counting(GR_SHAPE(2, 3)), "apples");
@@ -241,6 +241,7 @@ static refusal losses(int at) {
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, 1, 3}), "cross_entropy: pears (4, 5)", "4 rows", "(1, 3)")
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, 2, 2}), "cross_entropy: ", "target 7 at position 2", "0 to 4",
          "-100 to ignore")
+    CALL(gr_cross_entropy(v3, (gr_tokens){&first_beyond, 1, 1}), "cross_entropy: ", "target 3 at position 0", "0 to 2")
     CALL(gr_cross_entropy(v3, (gr_tokens){ids + 3, 1, 1}), "cross_entropy: ", "target -2 at position 0", "0 to 2")
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, -2, -2}), "cross_entropy: ", "(-2, -2)")
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, INT64_MAX, 4}), "cross_entropy: ")

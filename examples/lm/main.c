@@ -69,7 +69,9 @@ static int help(const char *word) {
         lm_help_command(c);
     else
         lm_help(command, COMMANDS);
-    return fflush(stdout) == 0 ? 0 : LM_FAILED;
+    if (fflush(stdout) == 0) return 0;
+    fputs("lm help: standard output: cannot be written\n", stderr);
+    return LM_FAILED;
 }
 
 static void use_threads(int64_t threads) {

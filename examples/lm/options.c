@@ -48,6 +48,10 @@ const size_t lm_option_count = sizeof lm_options / sizeof *lm_options;
 
 /* -- Values -------------------------------------------------------------------------------------------------------- */
 
+/* Digits, a point, a minus, an exponent: none of the blanks, plus signs, hexadecimals and names that strtod takes too.
+ */
+static bool plain(const char *text) { return strspn(text, "0123456789.-eE+") == strlen(text) && *text != '+'; }
+
 /* "[0, 1)" as mathematicians write it. */
 static bool in_range(const char *range, double value) {
     char *end;
@@ -76,10 +80,10 @@ static bool set_value(lm_settings *set, const lm_option *option, const char *tex
         return true;
     case LM_WHOLE:
         *(int64_t *)field = strtoll(text, &end, 10);
-        return end > text && !*end && errno == 0 && in_range(option->range, (double)*(int64_t *)field);
+        return plain(text) && end > text && !*end && errno == 0 && in_range(option->range, (double)*(int64_t *)field);
     case LM_NUMBER:
         *(double *)field = strtod(text, &end);
-        return end > text && !*end && in_range(option->range, *(double *)field);
+        return plain(text) && end > text && !*end && in_range(option->range, *(double *)field);
     case LM_CHOICE:
         *(int64_t *)field = choice(option->range, text);
         return *(int64_t *)field >= 0;

@@ -58,7 +58,7 @@ static void check_texts(trainer *t) {
     const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt)};
     lm_text picture = {"--attend", set->attend, strlen(set->attend)};
     if (!gr_ok(t->ctx)) return;
-    free(lm_encode(t->ctx, tokenizer, prompt, 0));
+    free(lm_encode(t->ctx, tokenizer, prompt, (size_t)set->bytes)); /* and room for the sample */
     if (picture.size == 0) {
         const size_t have = gr_corpus_size(t->corpus, GR_VALIDATION);
         picture.bytes = (const char *)gr_corpus_bytes(t->corpus, GR_VALIDATION);

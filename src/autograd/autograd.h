@@ -8,7 +8,7 @@
 /* A parameter: a copy of x that lives as long as the context, has a gradient (zeros) and is seen by the optimisers. */
 gr_tensor *gr_parameter(gr_tensor *x, const char *name);
 
-/* Marks x as a variable: gradients are accumulated for it. Returns x. An x that an operation made from variables is
+/* Marks x as a variable: ops that use it from now on accumulate a gradient for it. Returns x. An x that an operation made from variables is
  * refused: see gr_retain_grad. */
 gr_tensor *gr_requires_grad(gr_tensor *x);
 
@@ -62,9 +62,9 @@ typedef struct gr_gradcheck_config {
 
 /* Compares the gradients of L = sum(r * f(inputs)), r a random cotangent, with difference quotients of fourth order in
  * every element of every input. Gradients are pre-filled, so that "=" in place of "+=" shows. The inputs are copied;
- * the current step's tensors stay. After an error, also one that f made, ok is false and error NaN: see
- * gr_error_message. An input for which wanted[i] is false is held constant; wanted NULL: all are
- * checked. */
+ * the current step goes on as if nothing had happened: what f uses beside them is held constant. After an error, also
+ * one that f made, ok is false and error NaN: see gr_error_message. An input for which wanted[i] is false is held
+ * constant; wanted NULL: all are checked. */
 gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int count, gr_tensor **inputs,
                                  const bool *wanted, gr_gradcheck_config config);
 

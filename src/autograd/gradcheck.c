@@ -29,11 +29,20 @@ static double next_cotangent(gr_rng *rng) {
     return u < 0 ? u - 0.5 : u + 0.5;
 }
 
+/* Is y a tensor that f could give? */
+static bool sound_result(const check *c, const gr_tensor *y) {
+    if (gr_is_inert(y))
+        gr_fail(c->ctx, "gradcheck", "the function gave %s", y ? "an inert tensor" : "NULL");
+    else if (y->ctx != c->ctx)
+        gr_fail(c->ctx, "gradcheck", "the function gave a tensor of another context");
+    return gr_ok(c->ctx);
+}
+
 /* L = sum(r * y), in double; r is drawn anew from its seed each time. */
 static double value_of(const check *c, gr_tensor *y) {
     gr_rng rng = c->cotangent;
     double sum = 0;
-    gr_tensor *rows = gr_contiguous(y);
+    gr_tensor *rows = sound_result(c, y) ? gr_contiguous(y) : NULL;
     int64_t n = gr_is_inert(rows) ? 0 : gr_numel(rows);
     for (int64_t i = 0; i < n; i++) sum += (double)(gr_real)next_cotangent(&rng) * (double)rows->data[i];
     return sum;
@@ -81,9 +90,25 @@ static bool make_variables(check *c, gr_tensor **inputs, const bool *wanted) {
     return gr_ok(c->ctx);
 }
 
+/* All but the inputs is held constant: what f uses beside them, a parameter or an earlier result, gets no gradient from
+ * here, so the step that is under way goes on as if nothing had happened. `before` is the tape's end before f ran. */
+static void hold_the_rest_constant(const check *c, const gr_node *before) {
+    for (gr_node *n = c->ctx->tape; n != before; n = n->previous) n->reached = true; /* made by f */
+    for (gr_node *n = c->ctx->tape; n != before; n = n->previous)
+        for (int i = 0; i < n->count; i++) {
+            const gr_tensor *x = n->in[i];
+            bool ours = x && x->node && x->node->reached;
+            for (int k = 0; k < c->count; k++) ours = ours || x == c->inputs[k];
+            n->wanted[i] = n->wanted[i] && ours;
+        }
+    for (gr_node *n = c->ctx->tape; n != before; n = n->previous) n->reached = false;
+}
+
 static bool run_backward(const check *c) {
+    const gr_node *before = c->ctx->tape;
     gr_tensor *y = c->f(c->ctx, c->inputs, c->arg);
-    if (gr_is_inert(y)) return false;
+    if (!sound_result(c, y)) return false;
+    hold_the_rest_constant(c, before);
     gr_rng rng = c->cotangent;
     gr_tensor *seed = gr_zeros(c->ctx, y->shape);
     for (int64_t k = 0; k < gr_numel(seed); k++) seed->data[k] = (gr_real)next_cotangent(&rng);
@@ -111,17 +136,22 @@ static void compare(const check *c, int input, double h, gr_gradcheck_result *wo
 gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int count, gr_tensor **inputs,
                                  const bool *wanted, gr_gradcheck_config config) {
     gr_gradcheck_result worst = {.input_name = ""};
+    worst.error = (double)NAN;
     if (!gr_ok(ctx)) return worst;
     for (int i = 0; i < count; i++)
         if (!inputs || gr_is_inert(inputs[i]) || inputs[i]->ctx != ctx) {
             gr_fail(ctx, "gradcheck", "input %d is NULL, inert or of another context", i);
             return worst;
         }
+    if (!f || count < 0) {
+        gr_fail(ctx, "gradcheck", "%s", f ? "the number of inputs is negative" : "the function is NULL");
+        return worst;
+    }
     double h = config.step > 0 ? config.step : best_step;
     double tolerance = config.tolerance > 0 ? config.tolerance : usual_tolerance;
     struct gr_node *tape = ctx->tape;
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
-    bool ran = f && make_variables(&c, inputs, wanted) && run_backward(&c);
+    bool ran = make_variables(&c, inputs, wanted) && run_backward(&c);
     worst.error = -1;
     for (int i = 0; ran && i < count; i++)
         if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);

@@ -76,12 +76,14 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
 
     size_t list = (size_t)count * sizeof *in;
-    gr_node *n = gr_alloc(ctx, false, sizeof *n + list);
+    gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (size_t)count * sizeof *n->wanted);
     void *copy = saved_size ? gr_alloc(ctx, false, saved_size) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     *n = (gr_node){
         .op = op, .out = out, .in = (gr_tensor **)(n + 1), .count = count, .saved = copy, .previous = ctx->tape};
     memcpy(n->in, in, list);
+    n->wanted = (bool *)(n->in + count);
+    for (int i = 0; i < count; i++) n->wanted[i] = differentiable(op, i, in[i]);
     if (copy) memcpy(copy, saved, saved_size);
     out->node = ctx->tape = n;
     out->requires_grad = true;
@@ -101,7 +103,7 @@ void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, 
                      backward ? 2 * bytes : bytes);
 }
 
-bool gr_wants(const gr_node *n, int i) { return i < n->count && differentiable(n->op, i, n->in[i]); }
+bool gr_wants(const gr_node *n, int i) { return i < n->count && n->wanted[i]; }
 
 gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh) {
     *fresh = !x->grad;

@@ -28,6 +28,7 @@ struct gr_node {
     const gr_op *op;
     gr_tensor *out, **in;
     int count;
+    bool *wanted;      /* of each operand: is its gradient wanted? */
     const void *saved; /* what forward left for backward */
     bool reached, done;
     gr_node *previous;
@@ -48,7 +49,7 @@ gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const cha
 /* Charges the time since the last event to op, forward or backward, if a profile is kept. */
 void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in);
 
-/* In a backward: is the gradient of operand i wanted? */
+/* In a backward: is the gradient of operand i wanted? Decided when the op was recorded. */
 bool gr_wants(const gr_node *n, int i);
 
 /* The gradient of x, to be added to; a new one is zero. */

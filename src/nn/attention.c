@@ -10,7 +10,7 @@ gr_tensor *gr_causal_mask(gr_context *ctx, int64_t n) { return gr_causal_mask_be
 /* Query i of Tq is the moment i + Tk - Tq of the keys' time, and sees the keys up to it. */
 gr_tensor *gr_causal_mask_between(gr_context *ctx, int64_t queries, int64_t keys) {
     gr_tensor *mask = gr_new(ctx, "causal mask", false, GR_SHAPE(queries, keys));
-    if (gr_is_inert(mask)) return mask;
+    if (gr_is_inert(mask) || keys == 0) return mask;
     gr_real *row = gr_data(mask);
     for (int64_t i = 0; i < queries; i++, row += keys)
         for (int64_t j = 0; j < keys; j++) row[j] = j <= i + keys - queries;

@@ -36,6 +36,9 @@ static gr_gpt_config read_config(const gr_safetensors *in) {
     const char *gelu = note(in, "gelu");
     if (strcmp(gelu, "tanh") != 0)
         gr_fail(in->ctx, in->path, "metadata: gelu is \"%.40s\"; this model has the form \"tanh\"", gelu);
+    const char *kind = note(in, "tokenizer");
+    if (strcmp(kind, "chars") != 0 && strcmp(kind, "bytes") != 0)
+        gr_fail(in->ctx, in->path, "metadata: tokenizer is \"%.40s\"; it can be \"chars\" or \"bytes\"", kind);
     return c;
 }
 

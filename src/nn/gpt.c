@@ -100,7 +100,8 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     gr_gpt *gpt = gr_alloc(ctx, true, sizeof *gpt);
     if (!gpt) return (gr_gpt *)&nothing;
     gr_tensor *inert = gr_inert(ctx);
-    *gpt = (gr_gpt){.ctx = ctx, .wte = {inert}, .wpe = {inert}, .ln_f = {inert, NULL}, .mask = inert};
+    const gr_gpt refused = {.ctx = ctx, .wte = {inert}, .wpe = {inert}, .ln_f = {inert, NULL}};
+    *gpt = refused;
     if (config.layers == 0) config.layers = 1;
     if (config.heads == 0) config.heads = 1;
     check(ctx, config);
@@ -110,10 +111,13 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     gpt->config = config;
     gpt->h = h;
     gpt->weights = weights;
-    gpt->mask = gr_keep(gr_causal_mask(ctx, config.context)); /* (context, context) */
     gpt->first = gr_parameter_count(ctx);
     make_parameters(gpt);
     gpt->count = gr_parameter_count(ctx) - gpt->first;
+    if (!gr_ok(ctx)) { /* half a model is none */
+        ctx->parameter_count = gpt->first;
+        *gpt = refused;
+    }
     return gpt;
 }
 
@@ -129,8 +133,8 @@ gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids) {
     const int64_t time = ids.time, context = gpt->config.context;
     if (gpt->h && (time < 1 || time > context))
         gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)context);
-    gr_tensor *mask = gr_slice(gr_slice(gpt->mask, 0, 0, time, 1), 1, 0, time, 1); /* (T, T) */
-    gr_tensor *x = embed(gpt, ids);                                                /* (B, T, C) */
+    gr_tensor *mask = gr_causal_mask(gpt->ctx, time); /* (T, T) */
+    gr_tensor *x = embed(gpt, ids);                   /* (B, T, C) */
     for (int64_t i = 0; i < gpt->config.layers; i++) {
         gr_attended y = gr_block_forward(&gpt->h[i], x, mask);
         gpt->weights[i] = y.weights; /* (B, H, T, T) */

@@ -49,7 +49,6 @@ typedef struct gr_gpt {
     gr_layernorm_layer ln_f;
     gr_dropout_layer drop;
     int first, count;    /* its parameters: gr_parameter_at(ctx, first + i), i in [0, count) */
-    gr_tensor *mask;     /* (context, context), causal */
     gr_tensor **weights; /* of the last forward pass, per layer (B, H, T, T); gone with gr_context_reset */
 } gr_gpt;
 

@@ -20,9 +20,12 @@ static gr_tensor **new_state(gr_context *ctx, const char *where) {
     return gr_ok(ctx) ? state : NULL;
 }
 
-static void check_at_least_0(gr_context *ctx, const char *where, const char *what, double value) {
-    if (!(value >= 0 && value < INFINITY))
-        gr_fail(ctx, where, "%s is %g; it must be finite and not negative", what, value);
+/* A rate or a decay beyond it, or the product of two, may overflow gr_real and make a weight NaN. */
+static const double largest_setting = 1e15;
+
+static void check_setting(gr_context *ctx, const char *where, const char *what, double value) {
+    if (!(value >= 0 && value <= largest_setting))
+        gr_fail(ctx, where, "%s is %g; it must be in [0, %g]", what, value, largest_setting);
 }
 
 /* May this step change weights? */
@@ -33,7 +36,7 @@ static bool ready(gr_context *ctx, const char *where, int count, double lr) {
     else if (gr_parameter_count(ctx) != count)
         gr_fail(ctx, where, "made for %d parameters, there are %d now; make the model first", count,
                 gr_parameter_count(ctx));
-    check_at_least_0(ctx, where, "the learning rate", lr);
+    check_setting(ctx, where, "the learning rate", lr);
     return gr_ok(ctx);
 }
 
@@ -60,8 +63,8 @@ gr_sgd *gr_sgd_new(gr_context *ctx, gr_sgd_config config) {
     static const gr_sgd nothing = {.ctx = NULL};
     gr_sgd *sgd = gr_alloc(ctx, true, sizeof *sgd);
     if (!sgd) return (gr_sgd *)&nothing;
-    check_at_least_0(ctx, "sgd", "momentum", config.momentum);
-    check_at_least_0(ctx, "sgd", "weight_decay", config.weight_decay);
+    check_setting(ctx, "sgd", "momentum", config.momentum);
+    check_setting(ctx, "sgd", "weight_decay", config.weight_decay);
     *sgd = (gr_sgd){.ctx = ctx, .config = config, .velocity = new_state(ctx, "sgd")};
     sgd->count = sgd->velocity ? gr_parameter_count(ctx) : -1; /* -1: not made */
     return sgd;
@@ -111,8 +114,8 @@ static gr_adamw *new_adam(gr_context *ctx, const char *where, gr_adamw_config c,
     if (c.eps == 0) c.eps = 1e-8;
     if (!(c.beta1 > 0 && c.beta1 < 1 && c.beta2 > 0 && c.beta2 < 1))
         gr_fail(ctx, where, "beta1 %g, beta2 %g; both must be in (0, 1)", c.beta1, c.beta2);
-    check_at_least_0(ctx, where, "eps", c.eps);
-    check_at_least_0(ctx, where, "weight_decay", c.weight_decay);
+    check_setting(ctx, where, "eps", c.eps);
+    check_setting(ctx, where, "weight_decay", c.weight_decay);
     *adamw = (gr_adamw){.ctx = ctx, .config = c, .decoupled = decoupled};
     adamw->m = new_state(ctx, where);
     adamw->v = new_state(ctx, where);

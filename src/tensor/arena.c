@@ -14,16 +14,20 @@ typedef struct gr_block {
 
 enum { HEADER_BYTES = (sizeof(gr_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };
 
-/* A request above the machine's memory is refused here: the system might promise it and kill us at the first touch. */
+/* What would take the arena above the machine's memory is refused: the system might promise it and kill us at the first
+ * touch. */
 static size_t physical_memory(void) {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
     return pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : SIZE_MAX / 2;
 }
 
-static gr_block *new_block(size_t payload) {
-    if (payload > BLOCK_BYTES && payload > physical_memory()) return NULL;
+static gr_block *new_block(gr_arena *arena, size_t payload) {
+    size_t memory = physical_memory();
+    if (arena->held > memory || payload > memory - arena->held) return NULL;
     gr_block *block = aligned_alloc(ALIGNMENT, HEADER_BYTES + payload);
-    if (block) *block = (gr_block){NULL, payload};
+    if (!block) return NULL;
+    *block = (gr_block){NULL, payload};
+    arena->held += payload;
     return block;
 }
 
@@ -34,7 +38,7 @@ static gr_block *find_room(gr_arena *arena, size_t bytes) {
     if (last && last->size - arena->current_used >= bytes) return last;
     for (gr_block *b = last ? last->next : arena->first; b; last = b, b = b->next)
         if (b->size >= bytes) return b;
-    gr_block *block = new_block(bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES);
+    gr_block *block = new_block(arena, bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES);
     if (block && last) last->next = block;
     if (block && !last) arena->first = block;
     return block;
@@ -59,10 +63,10 @@ void gr_arena_reset(gr_arena *arena) {
 }
 
 void gr_arena_rewind(gr_arena *arena, const gr_arena *since) {
-    gr_block *first = arena->first;
+    gr_arena now = *arena;
     *arena = *since;
-    if (arena->first) return;
-    arena->first = arena->current = first;
+    arena->held = now.held;
+    if (!since->first) arena->first = arena->current = now.first;
 }
 
 void gr_arena_free(gr_arena *arena) {

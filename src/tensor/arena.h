@@ -9,6 +9,7 @@ typedef struct gr_arena {
     struct gr_block *first, *current;
     size_t used;         /* bytes given out since the last reset */
     size_t current_used; /* of them, in the current block */
+    size_t held;         /* bytes of all blocks */
 } gr_arena;
 
 /* Not cleared, aligned to 64 bytes; NULL when there is no memory. */

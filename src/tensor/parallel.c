@@ -7,9 +7,13 @@
 /* Waking a team costs some microseconds: each thread must have at least this much to do, about 10 us. */
 enum { WORTH_A_THREAD = 100000 };
 
+/* Every thread has scratch of its own in a context; more than these only a mistaken OMP_NUM_THREADS asks for. */
+enum { MOST_THREADS = 256 };
+
 int gr_max_threads(void) {
 #ifdef _OPENMP
-    return omp_get_max_threads();
+    int most = omp_get_max_threads();
+    return most < MOST_THREADS ? most : MOST_THREADS;
 #else
     return 1;
 #endif

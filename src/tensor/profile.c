@@ -61,7 +61,7 @@ static int slowest_first(const void *a, const void *b) {
 }
 
 void gr_profile_print(gr_context *ctx, FILE *out) {
-    if (!ctx || !ctx->profile) return;
+    if (!ctx || !ctx->profile || !out) return;
     struct gr_profile *p = ctx->profile;
     double whole = gr_profile_seconds(ctx);
     qsort(p->row, (size_t)p->rows, sizeof p->row[0], slowest_first);
