@@ -58,10 +58,11 @@ TEST(every_size_around_a_tile_gives_the_bits_of_the_reference) {
 
 TEST(every_number_of_blocks_gives_the_bits_of_the_reference) {
     const gr_kernels *k = gr_kernels_select(isa_names[_i]);
-    const size_t size[][3] = {{13, 37, 127}, {13, 37, 128},  {13, 37, 129}, {13, 37, 255},
-                              {12, 32, 256}, {13, 37, 257},  {7, 33, 384},  {7, 33, 385},
-                              {7, 17, 512},  {5, 9, 1000},   {6, 256, 40},  {13, 257, 41},
-                              {1, 600, 300}, {67, 300, 300}, {300, 1, 300}, {131, 129, 127}};
+    enum { K = GR_GEMM_BLOCK_K, N = GR_GEMM_BLOCK_N, SOME = 300 };
+    const size_t size[][3] = {{13, 37, K - 1}, {12, 32, K},        {13, 37, K + 1}, {7, 33, 2 * K - 1},
+                              {7, 33, 2 * K},  {5, 9, 2 * K + 1},  {6, N - 1, 40},  {13, N, 41},
+                              {50, N + 1, 17}, {33, N + 1, K + 1}, {1, 600, SOME},  {67, SOME, SOME},
+                              {SOME, 1, SOME}, {131, 129, 127}};
     draw_operands(TAME);
     for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
         for (int accumulate = 0; accumulate < 2; accumulate++)

@@ -20,7 +20,7 @@ typedef struct product_task {
 
 /* Bands begin at multiples of a full tile of every instruction set and precision, so that cutting costs no ragged
  * tiles. */
-enum { BAND_ROWS = 12, BAND_COLUMNS = 32 };
+enum { BAND_ROWS = 24, BAND_COLUMNS = 32 };
 
 static int64_t leading(const gr_tensor *x, int axis, int axes, int64_t *stride) {
     int own = axis - (axes - (x->shape.ndim - 2));

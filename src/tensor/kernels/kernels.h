@@ -31,11 +31,11 @@ typedef struct gr_gemm {
     gr_real *scratch; /* GR_GEMM_SCRATCH numbers of this thread's own */
 } gr_gemm;
 
-/* B is packed in blocks of 256 x 256, a quarter of a usual second cache, with a panel of A of up to 16 rows beside it.
- */
+/* B is packed in blocks so wide that a panel of A is packed but once for most matrices, and so deep that C is seldom
+ * read again; measured, see docs/performance.md. Beside a block lies a panel of A of up to 16 rows. */
 enum {
-    GR_GEMM_BLOCK_K = 256,
-    GR_GEMM_BLOCK_N = 256,
+    GR_GEMM_BLOCK_K = 512,
+    GR_GEMM_BLOCK_N = 1024,
     GR_GEMM_PANEL_M = 16,
     GR_GEMM_SCRATCH = GR_GEMM_BLOCK_K * (GR_GEMM_BLOCK_N + GR_GEMM_PANEL_M)
 };

@@ -7,7 +7,7 @@
 /* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A; AVX-512
  * has 32. */
 #if defined __AVX512F__
-enum { VECTOR_BYTES = 64, TILE_M = 12 };
+enum { VECTOR_BYTES = 64, TILE_M = 8 };
 #elif defined __AVX2__
 enum { VECTOR_BYTES = 32, TILE_M = 6 };
 #else
