@@ -189,7 +189,7 @@ static void bench_op(void) {
 
 static void bench_limits(void) {
     bench_row("peak", "fma", bench_peak(), "GFLOP/s");
-    bench_row("peak", "memory", bench_bandwidth(), "GB/s");
+    bench_row("peak", "memory", bench_bandwidth(false), "GB/s");
 }
 
 static step_case parse_step(int count, char **words) {

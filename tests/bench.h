@@ -16,8 +16,8 @@ timing bench_time(void (*work)(void *arg), void *arg);
 /* name \t case \t threads \t value \t unit; kept for the table that ends `bench all`. */
 void bench_row(const char *name, const char *what, double value, const char *unit);
 
-double bench_peak(void);      /* GFLOP/s of fused multiply-adds, all threads */
-double bench_bandwidth(void); /* GB/s of a copy larger than the caches, read and written bytes, all threads */
-void bench_rows(void);        /* every row kernel, in and out of the cache */
+double bench_peak(void);                 /* GFLOP/s of fused multiply-adds, all threads */
+double bench_bandwidth(bool one_thread); /* GB/s of a copy larger than the caches, read and written bytes */
+void bench_rows(void);                   /* every row kernel, in and out of the cache */
 
 #endif

@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh BUILD: runs all tests in the build directory, one program after another. The first that fails ends the run with
 # its status; else the last line is the number of checks.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # threads that spin are slow beside other work
 build=${1:?the build directory}
 passed=0
 
