@@ -8,8 +8,8 @@
 /* A parameter: a copy of x that lives as long as the context, has a gradient (zeros) and is seen by the optimisers. */
 gr_tensor *gr_parameter(gr_tensor *x, const char *name);
 
-/* Marks x as a variable: ops that use it from now on accumulate a gradient for it. Returns x. An x that an operation made from variables is
- * refused: see gr_retain_grad. */
+/* Marks x as a variable: ops that use it from now on accumulate a gradient for it. Returns x. An x that an operation
+ * made from variables is refused: see gr_retain_grad. */
 gr_tensor *gr_requires_grad(gr_tensor *x);
 
 /* Keeps the gradient of an intermediate x until gr_context_reset; gr_backward would recycle it. Returns x. */
