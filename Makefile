@@ -55,6 +55,9 @@ $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
 $(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
 	$$(Q)$$(CC) $$^ -o $$@ $$(CHECK) $$(LINK)
+$(B)/ulp$(2): $(B)/$(1)/tests/ulp.o
+	@$$(SAY)LD $$@
+	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
 $(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
 	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
@@ -80,7 +83,7 @@ demo: deps
 
 test: WANT = test
 test: deps
-	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32
+	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32 $(B)/ulp $(B)/ulp64
 	@sh tests/run.sh $(B)
 
 # The whole test suite under the address, undefined-behaviour and leak sanitizers, in a build directory of its own.
