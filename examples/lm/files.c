@@ -29,6 +29,15 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     return gr_ok(ctx);
 }
 
+bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count && gr_ok(ctx); i++) {
+        char path[LM_PATH] = "";
+        lm_path(ctx, path, directory, names[i]);
+        if (is_directory(path)) gr_fail(ctx, path, "is a directory; the file of that name belongs there");
+    }
+    return gr_ok(ctx);
+}
+
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
     char path[LM_PATH] = "";
     lm_path(ctx, path, directory, name);

@@ -42,6 +42,9 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
+/* False, after an error, if one of the files to be written later is a directory already. */
+bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
+
 /* Opens directory/name for writing; NULL after an error, kept in the context as are those of lm_close. */
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
 bool lm_close(gr_context *ctx, FILE *file, const char *name);

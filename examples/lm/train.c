@@ -85,7 +85,9 @@ static bool prepare(trainer *t) {
         gr_adamw_new(t->ctx, (gr_adamw_config){.beta1 = set->beta1, .beta2 = set->beta2, .weight_decay = set->decay});
     t->rng = gr_rng_seed((uint64_t)set->seed);
     gr_context_reset(t->ctx);
+    static const char *const files[] = {LM_MODEL, "loss.gp", "attention.gp", "attention.tsv"};
     lm_make_directory(t->ctx, set->out);
+    lm_can_hold(t->ctx, set->out, files, sizeof files / sizeof *files);
     t->log = lm_create(t->ctx, set->out, LM_LOG);
     if (t->log) fputs("step\tloss\tvalidation_loss\tlearning_rate\tgradient_norm\ttokens_per_second\n", t->log);
     return gr_ok(t->ctx);
