@@ -46,11 +46,11 @@ struct gr_context {
     gr_cleanup *cleanups;
     gr_real *scratch; /* of the matrix product, for scratch_threads threads */
     int scratch_threads;
+    struct gr_profile *profile; /* NULL: nothing is timed */
 
     /* Kept for src/autograd. */
-    struct gr_node *tape;       /* the last entry */
-    int no_grad;                /* depth of no-grad regions */
-    struct gr_profile *profile; /* NULL: nothing is timed */
+    struct gr_node *tape; /* the last entry */
+    int no_grad;          /* depth of no-grad regions */
     gr_tensor **parameters;
     int parameter_count, parameter_room;
 };
@@ -60,6 +60,8 @@ gr_tensor *gr_inert(gr_context *ctx);
 
 /* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error. */
 void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes);
+
+/* Calls run(arg) when the context is freed, the latest first; at once when there is no memory to remember it. */
 void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg);
 
 /* A contiguous tensor of the step (or for ever), values not set; the inert tensor after an error. */

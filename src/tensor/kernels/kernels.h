@@ -65,9 +65,9 @@ typedef struct gr_kernels {
     /* Reductions of n numbers, each the fixed tree of tree.h. */
     gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
     gr_real (*sum_squares)(size_t n, const gr_real *x, gr_real center, gr_real scale); /* sum ((x - center) scale)^2 */
-    gr_real (*max)(size_t n, const gr_real *x,
-                   size_t *first); /* n > 0; index of the first maximum, or of the first NaN */
-    gr_real (*logsumexp)(size_t n, const gr_real *x);
+    /* n > 0; first: the index of the first maximum, or of the first NaN. */
+    gr_real (*max)(size_t n, const gr_real *x, size_t *first);
+    gr_real (*logsumexp)(size_t n, const gr_real *x); /* max x + log sum e^(x - max x) */
     /* y[j] (+)= sum over i of x[i * row + j]; every column is the tree of its m numbers. */
     void (*sum_rows)(size_t m, size_t n, const gr_real *x, ptrdiff_t row, gr_real *y, bool accumulate);
 

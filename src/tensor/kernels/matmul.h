@@ -5,7 +5,7 @@
 #define GR_MATMUL_H
 
 /* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A; AVX-512
- * has 32. */
+ * has 32, but 8 rows hide the latency of fma already and divide the usual sizes. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, TILE_M = 8 };
 #elif defined __AVX2__
