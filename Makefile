@@ -21,6 +21,10 @@ LINK  := $(CFLAGS) $(OPENMP) -lm
 CHECK  = $(shell pkg-config --libs check 2>/dev/null || { echo 'int main(void){return 0;}' | \
            $(CC) -x c - -o /dev/null -lcheck -lsubunit 2>/dev/null && echo -lcheck -lsubunit -lrt -lpthread -lm; } || echo -lcheck -lpthread)
 
+# tests/suite_memory.c counts what the library asks of the system; with the GNU linkers only.
+ASKS   = malloc calloc realloc aligned_alloc posix_memalign free mmap munmap
+COUNT  = $(if $(findstring linux,$(shell $(CC) -dumpmachine)),$(ASKS:%=-Wl,--wrap=%))
+
 # The fast kernels are compiled once per instruction set of the target, each time with its flags.
 TARGET := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ISAS         = $(or $(ISAS_$(TARGET)),baseline)
@@ -54,8 +58,11 @@ $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^
 $(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
-	$$(Q)$$(CC) $$^ -o $$@ $$(CHECK) $$(LINK)
+	$$(Q)$$(CC) $$^ -o $$@ $$(COUNT) $$(CHECK) $$(LINK)
 $(B)/ulp$(2): $(B)/$(1)/tests/ulp.o
+	@$$(SAY)LD $$@
+	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
+$(B)/bits$(2): $(B)/$(1)/tests/bits.o $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
 	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
 $(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a
@@ -83,12 +90,20 @@ demo: deps
 
 test: WANT = test
 test: deps
-	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32 $(B)/ulp $(B)/ulp64
+	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32 $(B)/ulp $(B)/ulp64 \
+	    $(B)/bits $(B)/bits64
 	@sh tests/run.sh $(B)
 
 # The whole test suite under the address, undefined-behaviour and leak sanitizers, in a build directory of its own.
 check-sanitize: deps
 	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" test
+
+# The same bits from gcc and clang, -O0 to -O3, any number of threads, every instruction set, and aarch64 (minutes).
+check-bits: check-assembly
+	@sh tests/bits.sh
+# What the compiler made of the fast kernels.
+check-assembly: $(B)/libgradus.a $(B)/libgradus64.a
+	@sh tests/assembly.sh $(B) $(CC)
 
 bench: $(B)/bench
 	$(B)/bench all
@@ -97,7 +112,7 @@ bench: $(B)/bench
 deps:
 	@sh .ci/deps $(WANT)
 
-HEADERS = $(addprefix tensor/,context.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
+HEADERS = $(addprefix tensor/,context.h mask.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
           $(addprefix nn/,attention.h checkpoint.h generate.h gpt.h layers.h optim.h schedule.h text.h)
 install: all
 	for h in gradus.h $(HEADERS); do mkdir -p "$$(dirname "$(DESTDIR)$(PREFIX)/include/gradus/$$h")" && \
@@ -110,5 +125,5 @@ install: all
 clean:
 	rm -rf $(B)
 
-.PHONY: all demo test check-sanitize bench deps install clean
+.PHONY: all demo test check-sanitize check-bits check-assembly bench deps install clean
 -include $(wildcard $(B)/*/*/*.d $(B)/*/*/*/*.d $(B)/*/*/*/*/*.d)

@@ -14,6 +14,7 @@ extern "C" { /* not of the system's headers, which are above */
 #endif
 
 #include "tensor/context.h"
+#include "tensor/mask.h"
 #include "tensor/profile.h"
 #include "tensor/random.h"
 #include "tensor/tensor.h"

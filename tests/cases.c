@@ -1,7 +1,8 @@
 /* Runs a case: makes its operands, takes their views, calls the op, and reads the tape. */
 #include "cases.h"
 
-static const case_list *const lists[] = {&elementwise_cases, &reduction_cases, &product_cases, &view_cases, &row_cases};
+static const case_list *const lists[] = {&elementwise_cases, &reduction_cases, &product_cases,
+                                         &view_cases,        &row_cases,       &attention_cases};
 
 const gradient_case *case_at(int i) {
     for (size_t k = 0; k < sizeof lists / sizeof lists[0]; i -= lists[k++]->count)

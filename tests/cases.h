@@ -111,7 +111,7 @@ typedef struct case_list {
     const gradient_case *cases;
     int count;
 } case_list;
-extern const case_list elementwise_cases, reduction_cases, product_cases, view_cases, row_cases;
+extern const case_list elementwise_cases, reduction_cases, product_cases, view_cases, row_cases, attention_cases;
 const gradient_case *case_at(int i); /* NULL after the last */
 
 /* A backward with one fault: what it adds to the gradient of one operand is altered. */

@@ -8,10 +8,11 @@
 /* clang-format off */
 #define SUITES(X)                                                            \
     X(tensor) X(views) X(random) X(print)                                    \
-    X(kernels) X(sums) X(matmul) X(threads)                                  \
+    X(kernels) X(sums) X(matmul) X(threads) X(guard) X(memory)               \
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals)                           \
-    X(nn) X(nn_refusals) X(attention) X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile)
+    X(nn) X(nn_refusals) X(attention) X(linear_attention) X(rotary)          \
+    X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile)
 /* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);

@@ -27,5 +27,7 @@ run "float tests" check
 run "double tests" check64
 run "elementary functions, errors in ulp, every 1001st float" ulp --step 1001
 run "elementary functions in double" ulp64 --step 10
+run "the bits of a training, float" bits --check tests/golden.txt
+run "the bits of a training, double" bits64 --check tests/golden.txt
 run "gradients against difference quotients, in double" gradcheck
 echo "$passed passed, 0 failed"

@@ -1,4 +1,5 @@
 /* Ids drawn from logits, and texts continued by a model. */
+#include "nn/internal.h"
 #include "nn_support.h"
 
 #include <string.h>
@@ -117,16 +118,24 @@ TEST(bad_logits_and_bad_ways_are_refused) {
 
 enum { VOCAB = 11, CONTEXT = 4, TOTAL = 12 };
 
-static gr_gpt *little_model(void) { /* with weights that make it sure of its choice */
-    gr_gpt *gpt = gr_gpt_new(
-        ctx, (gr_gpt_config){
-                 .vocab = VOCAB, .context = CONTEXT, .layers = 2, .heads = 2, .width = 8, .dropout = 0.5, .seed = 3});
+static gr_gpt *model_of(gr_attention_style style, gr_positions positions, int64_t context) {
+    gr_gpt *gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = VOCAB,
+                                                  .context = context,
+                                                  .layers = 2,
+                                                  .heads = 2,
+                                                  .width = 8,
+                                                  .dropout = 0.5,
+                                                  .style = style,
+                                                  .positions = positions,
+                                                  .seed = 3});
     for (int k = 0; k < gr_parameter_count(ctx); k++) {
         gr_tensor *w = gr_parameter_at(ctx, k);
-        if (gr_ndim(w) == 2) ck_assert(gr_to_array(gr_scale(w, 25), gr_data(w)));
+        if (gr_ndim(w) == 2) ck_assert(gr_to_array(gr_scale(w, 25), gr_data(w))); /* sure of its choice */
     }
     return gpt;
 }
+
+static gr_gpt *little_model(void) { return model_of((gr_attention_style){0}, GR_LEARNED, CONTEXT); }
 
 typedef struct heard {
     int32_t ids[TOTAL];
@@ -153,20 +162,54 @@ TEST(a_continuation_is_determined_by_its_generator_and_told_as_it_comes) {
     ck_assert(gpt->drop.training && gpt->h[1].drop.training); /* as before */
 }
 
-TEST(past_the_context_the_window_slides) {
+/* What the model is to remember when ids[n] is drawn: a context that is full is cut down to its younger half. */
+static int first_remembered(int n) {
+    int begin = 0;
+    for (int k = 2; k <= n; k++)
+        if (k - begin > CONTEXT) begin = k - (CONTEXT + 1) / 2;
+    return begin;
+}
+
+TEST(past_the_context_the_younger_half_is_kept) {
     gr_gpt *gpt = little_model();
     int32_t ids[TOTAL] = {1, 7};
     ck_assert(gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = TOTAL}));
     gr_gpt_training(gpt, false);
     int distinct = 0;
     for (int n = 2; n < TOTAL; n++) {
-        const int64_t time = n < CONTEXT ? n : CONTEXT;
-        gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){ids + n - time, 1, time});
+        const int begin = first_remembered(n);
+        gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){ids + begin, 1, n - begin});
         gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, -1);
         ck_assert_int_eq(ids[n], (int)gr_sample(last, (gr_sampling){0}, NULL));
         distinct += ids[n] != ids[n - 1];
     }
     ck_assert_int_ge(distinct, 2);
+}
+
+static const struct {
+    gr_attention_style style;
+    gr_positions positions;
+    bool exact;
+} with_past[] = {{{GR_FUSED, 0, 0, 0}, GR_LEARNED, true},   {{GR_FUSED, 0, 0, 0}, GR_ROTARY, true},
+                 {{GR_TEXTBOOK, 0, 0, 0}, GR_ROTARY, true}, {{GR_WINDOW, 3, 0, 0}, GR_LEARNED, true},
+                 {{GR_WINDOW, 5, 2, 0}, GR_ROTARY, true},   {{GR_SPARSE, 0, 0, 4}, GR_LEARNED, true},
+                 {{GR_LINEAR, 0, 0, 0}, GR_LEARNED, false}};
+enum { WITH_PAST = sizeof with_past / sizeof *with_past, LONG = 140 }; /* more than a tile of attention */
+
+/* The logits of a step that has kept the past, and those of a forward pass over all of it. */
+TEST(a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass) {
+    gr_gpt *gpt = model_of(with_past[_i].style, with_past[_i].positions, LONG);
+    int32_t ids[LONG] = {1, 7};
+    ck_assert(gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = LONG}));
+    ck_assert_int_eq((int)gpt->twin->kv[0].past, LONG - 1);
+    gr_gpt_training(gpt, false);
+    for (int n = 1; n < LONG; n = 2 * n + 1) {
+        for (int layer = 0; layer < 2; layer++) gpt->twin->kv[layer].past = n - 1;
+        gr_tensor *step = gr_gpt_forward(gpt->twin, (gr_tokens){ids + n - 1, 1, 1});
+        gr_tensor *full = gr_slice(gr_gpt_forward(gpt, (gr_tokens){ids, 1, n}), 1, n - 1, n, 1);
+        ck_assert(with_past[_i].exact ? same_tensors(step, full)
+                                      : gr_item(gr_max(gr_abs(gr_sub(step, full)), GR_ALL)) < 1e-4);
+    }
 }
 
 TEST(a_continuation_needs_a_beginning_and_valid_ids) {
@@ -201,6 +244,7 @@ Suite *generate_suite(void) {
     GROUP(suite, "sampling", temperature_0_is_the_first_of_the_largest, a_share_that_rounds_to_0_is_never_drawn,
           bad_logits_and_bad_ways_are_refused);
     GROUP(suite, "continuations", a_continuation_is_determined_by_its_generator_and_told_as_it_comes,
-          past_the_context_the_window_slides, a_continuation_needs_a_beginning_and_valid_ids);
+          past_the_context_the_younger_half_is_kept, a_continuation_needs_a_beginning_and_valid_ids);
+    add_rows(suite, "past", a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass, WITH_PAST);
     return suite;
 }

@@ -202,7 +202,7 @@ TEST(layers_begin_with_the_spread_they_document) {
     gr_embedding_layer embedding = gr_embedding_new(ctx, "b", (gr_embedding_config){.vocab = 100, .width = 50}, &rng);
     ck_assert_double_eq_tol(root_mean_square(linear.weight), 0.1, 0.005); /* 1 / sqrt(in) */
     ck_assert_double_eq_tol(root_mean_square(embedding.weight), 1, 0.05);
-    gr_multihead_layer heads = gr_multihead_new(ctx, "m", (gr_multihead_config){100, 4, false, true, 0.5, 0}, &rng);
+    gr_multihead_layer heads = gr_multihead_new(ctx, "m", (gr_multihead_config){.width = 100, .heads = 4, .bias = true, .std = 0.5}, &rng);
     ck_assert_double_eq_tol(root_mean_square(heads.c_attn.weight), 0.5, 0.025);
     ck_assert_double_eq_tol(root_mean_square(heads.c_proj.weight), 0.5, 0.025); /* std, unless proj_std is given */
     gr_mlp_layer mlp = gr_mlp_new(ctx, "f", (gr_mlp_config){.width = 25, .std = 0.5}, &rng);
@@ -230,6 +230,7 @@ TEST(one_seed_gives_one_model_and_another_another) {
 
 TEST(every_length_up_to_the_context_has_its_shapes) {
     gr_gpt *gpt = gr_gpt_new(ctx, tiny);
+    gpt->keep_weights = true;
     for (int64_t time = 1; time <= T; time++) {
         EXPECT_SHAPE(gr_gpt_forward(gpt, (gr_tokens){some_ids, B, time}), GR_SHAPE(B, time, V));
         for (int layer = 0; layer < L; layer++) EXPECT_SHAPE(gpt->weights[layer], GR_SHAPE(B, H, time, time));

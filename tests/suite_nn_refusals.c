@@ -13,8 +13,13 @@ static const gr_tokens tokens = {some_ids, B, T};
     if (at-- == 0) return (void)(call), message;
 
 static gr_gpt *model(int64_t vocab, int64_t context, int64_t layers, int64_t heads, int64_t width, double dropout) {
-    gr_gpt_config config = {vocab, context, layers, heads, width, dropout, false, 1};
-    return gr_gpt_new(ctx, config);
+    return gr_gpt_new(ctx, (gr_gpt_config){.vocab = vocab,
+                                           .context = context,
+                                           .layers = layers,
+                                           .heads = heads,
+                                           .width = width,
+                                           .dropout = dropout,
+                                           .seed = 1});
 }
 
 static const char *bad_model(int at) {

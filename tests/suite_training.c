@@ -72,14 +72,14 @@ static double step(run *r, int number, trouble when) {
 static const double golden[STEPS + 1] = {
 #ifdef GR_DOUBLE
     0x1.afe6e81641e4p+1,  0x1.a4f5a5c631c66p+1, 0x1.97a80c753d498p+1, 0x1.8eb60baaa3ca4p+1, 0x1.82d215ff598cp+1,
-    0x1.72d949a7a693cp+1, 0x1.6e0726f3577ccp+1, 0x1.7d3936bf57e97p+1, 0x1.73614665925efp+1, 0x1.6b25fbc01eeb3p+1,
-    0x1.6361d7720b474p+1, 0x1.67695a388202fp+1, 0x1.5556cdf823fc6p+1, 0x1.54d979b6e2f68p+1, 0x1.5aa985a2c1adp+1,
-    0x1.4d2c696f64e0ap+1, 0x1.5bd4e97b44c3ap+1, 0x1.4c7da97b8dfddp+1, 0x1.575e6a63022f8p+1, 0x1.539ddc69b76cp+1,
-    0x1.41a014b579428p+7,
+    0x1.72d949a7a693cp+1, 0x1.6e0726f3577cbp+1, 0x1.7d3936bf57e97p+1, 0x1.73614665925efp+1, 0x1.6b25fbc01eebp+1,
+    0x1.6361d7720b474p+1, 0x1.67695a388202fp+1, 0x1.5556cdf823fc6p+1, 0x1.54d979b6e2f68p+1, 0x1.5aa985a2c1ad1p+1,
+    0x1.4d2c696f64e0bp+1, 0x1.5bd4e97b44c3ap+1, 0x1.4c7da97b8dfdcp+1, 0x1.575e6a63022f8p+1, 0x1.539ddc69b76cp+1,
+    0x1.41a014b57943bp+7,
 #else
-    0x1.afe6e8p+1, 0x1.a4f5a4p+1, 0x1.97a80cp+1, 0x1.8eb60cp+1, 0x1.82d214p+1, 0x1.72d948p+1, 0x1.6e0726p+1,
-    0x1.7d3936p+1, 0x1.736148p+1, 0x1.6b25f8p+1, 0x1.6361d8p+1, 0x1.676958p+1, 0x1.5556dp+1,  0x1.54d97ap+1,
-    0x1.5aa986p+1, 0x1.4d2c68p+1, 0x1.5bd4e8p+1, 0x1.4c7da8p+1, 0x1.575e6cp+1, 0x1.539ddcp+1, 0x1.419ffc5a59e32p+7,
+    0x1.afe6e8p+1, 0x1.a4f5a4p+1, 0x1.97a80cp+1, 0x1.8eb60cp+1, 0x1.82d216p+1, 0x1.72d948p+1, 0x1.6e0726p+1,
+    0x1.7d3938p+1, 0x1.736146p+1, 0x1.6b25fep+1, 0x1.6361d6p+1, 0x1.67695ap+1, 0x1.5556ccp+1, 0x1.54d978p+1,
+    0x1.5aa984p+1, 0x1.4d2c68p+1, 0x1.5bd4e8p+1, 0x1.4c7da8p+1, 0x1.575e6ap+1, 0x1.539ddcp+1, 0x1.41a053a825004p+7,
 #endif
 };
 

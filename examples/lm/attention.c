@@ -129,7 +129,9 @@ void lm_write_attention(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer 
     gr_context *ctx = gpt->ctx;
     gr_gpt_training(gpt, false);
     gr_no_grad_begin(ctx);
+    gpt->keep_weights = true;
     gr_gpt_forward(gpt, (gr_tokens){ids, 1, n});
+    gpt->keep_weights = false;
     gr_no_grad_end(ctx);
     if (!gr_ok(ctx)) return;
     const head best = choose(gpt, n);

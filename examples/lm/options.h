@@ -13,7 +13,8 @@ typedef struct lm_settings {
     const lm_command *command;
     const char *program; /* the name it was called by */
     const char *data, *out, *model, *prompt, *attend;
-    int64_t layers, heads, width, context, tokenizer; /* tokenizer: a gr_vocab_kind */
+    int64_t layers, heads, width, context, tokenizer;    /* tokenizer: a gr_vocab_kind */
+    int64_t attention, window, global, block, positions; /* attention, positions: the number of their word */
     int64_t batch, steps, warmup, seed, threads, eval_interval, eval_batches, bytes, top_k;
     double lr, min_lr, decay, beta1, beta2, clip, dropout, temperature, top_p;
     bool quiet, profile;

@@ -36,6 +36,11 @@ static int check_settings(const lm_settings *set) {
 }
 
 /* A window is `context` inputs and the target of the last. */
+/* The words of --attention are in the order of the kinds, which begin with the default. */
+static gr_attention_kind attention_kind(const lm_settings *set) {
+    return (gr_attention_kind)(GR_TEXTBOOK + set->attention);
+}
+
 static void check_corpus(const trainer *t) {
     const uint64_t window = (uint64_t)t->set->context + 1, validation = gr_corpus_size(t->corpus, GR_VALIDATION);
     const uint64_t have = gr_corpus_size(t->corpus, GR_TRAIN) + validation;
@@ -74,12 +79,15 @@ static bool prepare(trainer *t) {
     t->corpus = gr_corpus_open(t->ctx, set->data, (gr_vocab_kind)set->tokenizer);
     check_corpus(t);
     check_texts(t);
+    const gr_attention_style style = {attention_kind(set), set->window, set->global, set->block};
     t->gpt = gr_gpt_new(t->ctx, (gr_gpt_config){.vocab = gr_corpus_vocab(t->corpus),
                                                 .context = set->context,
                                                 .layers = set->layers,
                                                 .heads = set->heads,
                                                 .width = set->width,
                                                 .dropout = set->dropout,
+                                                .style = style,
+                                                .positions = (gr_positions)set->positions,
                                                 .seed = (uint64_t)set->seed});
     t->adamw =
         gr_adamw_new(t->ctx, (gr_adamw_config){.beta1 = set->beta1, .beta2 = set->beta2, .weight_decay = set->decay});
@@ -190,9 +198,10 @@ static void report(trainer *t, double validation) {
     putchar('\n');
     lm_continue(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->set->bytes);
     lm_write_loss_script(t->set, t->ctx, bigram);
-    lm_write_attention(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->picture, t->picture_count);
+    const bool has_weights = attention_kind(t->set) != GR_LINEAR;
+    if (has_weights) lm_write_attention(t->set, t->gpt, gr_corpus_tokenizer(t->corpus), t->picture, t->picture_count);
     if (!gr_ok(t->ctx)) return;
-    if (lm_draw(t->set, "loss")) lm_draw(t->set, "attention");
+    if (lm_draw(t->set, "loss") && has_weights) lm_draw(t->set, "attention");
     if (!t->set->quiet)
         fprintf(stderr, "\nall is in %s; %s sample --model %s writes more\n", t->set->out, t->set->program,
                 t->set->out);

@@ -5,6 +5,7 @@
 #ifndef GR_OPS_H
 #define GR_OPS_H
 
+#include "../tensor/mask.h"
 #include "../tensor/tensor.h"
 
 /* Elementwise with broadcasting. */
@@ -63,6 +64,34 @@ gr_tensor *gr_attention_scores(gr_tensor *q, gr_tensor *k);
 
 /* sum_j w_ij v_j over w_ij != 0: (..., Tq, Tk), (..., Tk, D) -> (..., Tq, D) */
 gr_tensor *gr_attention_output(gr_tensor *weights, gr_tensor *v);
+
+/* softmax(scale q k^T where the mask shows) v in one pass, without the scores in memory: (..., Tq, D), (..., Tk, D),
+ * (..., Tk, Dv) -> (..., Tq, Dv), leading axes equal. A query that sees nothing gets 0; what is hidden from it changes
+ * no bit of its row, be it NaN. The output lies in memory as q does. */
+typedef struct gr_attention_options {
+    gr_mask mask;        /* {0}: all visible */
+    double scale;        /* 0: 1 / sqrt(D) */
+    double dropout;      /* of the weights, in [0, 1); needs rng */
+    gr_rng *rng;         /* moves on by one when there is dropout */
+    gr_tensor **weights; /* if not NULL gets the weights before dropout, (..., Tq, Tk): the textbook's way, in memory */
+    gr_tensor **logsumexp; /* if not NULL gets log sum_j e^(score), (..., Tq), without gradient; not with weights */
+} gr_attention_options;
+gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_options options);
+
+/* Linear attention (Katharopoulos et al., 2020): y_i = sum_j (f(q_i) f(k_j)) v_j / sum_j f(q_i) f(k_j), f(x) = elu(x) +
+ * 1, over all keys or, causal, over j <= i + Tk - Tq; 0 where no key is seen or the weights are 0. Time and memory grow
+ * like Tq + Tk. (..., Tq, D), (..., Tk, D), (..., Tk, Dv) -> (..., Tq, Dv); leading axes equal. What causality hides
+ * does no harm, even NaN. */
+gr_tensor *gr_linear_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, bool causal);
+
+/* Rotary positions (Su et al., 2021). A row of the table (count, size) holds cos(p t_i) and then sin(p t_i), i <
+ * size/2, for the position p = first + row, t_i = base^(-2i/size), base 0 means 10000; computed in double, each from p
+ * alone, good to p = 1e6. */
+gr_tensor *gr_rotary_table(gr_context *ctx, int64_t first, int64_t count, int64_t size, double base);
+
+/* Turns the pairs (a_i, b_i) of each row, a and b its two halves as in GPT-NeoX and LLaMA: (a cos - b sin, b cos + a
+ * sin). x (..., T, D), table (T, D) without gradient. */
+gr_tensor *gr_rotary(gr_tensor *x, gr_tensor *table);
 
 /* Views: the same numbers seen under another shape, without a copy (reshape copies when the strides force it). */
 

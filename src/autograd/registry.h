@@ -10,7 +10,7 @@
     X(neg) X(scale) X(add_scalar) X(pow) X(square) X(sqrt) X(exp) X(log) X(abs)                                        \
     X(relu) X(sigmoid) X(tanh) X(gelu) X(gelu_erf) X(silu)                                                             \
     X(sum) X(mean) X(max) X(variance) X(logsumexp) X(norm)                                                             \
-    X(matmul) X(linear) X(attention_scores) X(attention_output)                                                        \
+    X(matmul) X(linear) X(attention_scores) X(attention_output) X(attention) X(linear_attention) X(rotary)             \
     X(reshape) X(transpose) X(permute) X(slice) X(expand)                                                              \
     X(concat) X(gather_rows)                                                                                           \
     X(softmax) X(log_softmax) X(masked_softmax) X(cross_entropy) X(mse) X(layernorm) X(rmsnorm) X(dropout)

@@ -1,30 +1,14 @@
 #include "attention.h"
 #include "internal.h"
 
-#include <math.h>
+#include "../tensor/iterate.h"
 
 /* -- Masks --------------------------------------------------------------------------------------------------------- */
 
 gr_tensor *gr_causal_mask(gr_context *ctx, int64_t n) { return gr_causal_mask_between(ctx, n, n); }
 
-/* Query i of Tq is the moment i + Tk - Tq of the keys' time, and sees the keys up to it. */
 gr_tensor *gr_causal_mask_between(gr_context *ctx, int64_t queries, int64_t keys) {
-    gr_tensor *mask = gr_new(ctx, "causal mask", false, GR_SHAPE(queries, keys));
-    if (gr_is_inert(mask) || keys == 0) return mask;
-    gr_real *row = gr_data(mask);
-    for (int64_t i = 0; i < queries; i++, row += keys)
-        for (int64_t j = 0; j < keys; j++) row[j] = j <= i + keys - queries;
-    return mask;
-}
-
-/* a AND b. Not a product: a mask is what is 0 and what is not, and 0 times NaN is not 0. */
-static gr_tensor *both(gr_tensor *a, gr_tensor *b) { return gr_where(a, b, gr_scalar(gr_context_of(a), 0)); }
-
-/* The mask of a layer over x (B, T, C): the given one, the causal one, or both. NULL: all visible. */
-static gr_tensor *layer_mask(gr_tensor *x, bool causal, gr_tensor *mask) {
-    if (!causal) return mask;
-    gr_tensor *before = gr_causal_mask(gr_context_of(x), gr_dim(x, -2)); /* (T, T) */
-    return mask ? both(before, mask) : before;
+    return gr_mask_matrix(ctx, gr_mask_causal(), GR_SHAPE(queries, keys));
 }
 
 /* -- Scaled dot product -------------------------------------------------------------------------------------------- */
@@ -32,18 +16,61 @@ static gr_tensor *layer_mask(gr_tensor *x, bool causal, gr_tensor *mask) {
 /* What attention gives after an error. */
 static gr_attended nothing(gr_tensor *inert) { return (gr_attended){inert, inert}; }
 
+static gr_mask mask_of(gr_tensor *allow) { return allow ? gr_mask_tensor(allow) : gr_mask_all(); }
+
+static gr_attended with_weights(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_mask mask) {
+    gr_attended y;
+    y.output = gr_attention(q, k, v, (gr_attention_options){.mask = mask, .weights = &y.weights});
+    return y;
+}
+
 gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask) {
-    int64_t d_k = gr_dim(q, -1);
-    double scale = d_k > 0 ? 1 / sqrt((double)d_k) : 1;          /* q k of N(0, 1) entries has variance d_k */
-    gr_tensor *scores = gr_attention_scores(q, k);               /* (..., Tq, Tk) */
-    gr_tensor *weights = gr_masked_softmax(scores, mask, scale); /* (..., Tq, Tk), rows sum to 1 */
-    gr_tensor *output = gr_attention_output(weights, v);         /* (..., Tq, d_v) */
-    return (gr_attended){output, weights};
+    return with_weights(q, k, v, mask_of(mask));
 }
 
 gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v) {
-    gr_tensor *mask = gr_causal_mask_between(gr_context_of(q), gr_dim(q, -2), gr_dim(k, -2)); /* (Tq, Tk) */
-    return gr_scaled_dot_product_attention(q, k, v, mask);
+    return with_weights(q, k, v, gr_mask_causal());
+}
+
+/* -- In some style ------------------------------------------------------------------------------------------------- */
+
+enum { WINDOW = 64, BLOCK = 16 }; /* where nothing else is said */
+
+gr_attention_style gr_check_style(gr_context *ctx, const char *where, gr_attention_style s) {
+    if (s.kind == GR_ATTENTION_DEFAULT) s.kind = GR_TEXTBOOK;
+    if (s.window == 0) s.window = WINDOW;
+    if (s.block == 0) s.block = BLOCK;
+    if (s.kind < GR_TEXTBOOK || s.kind > GR_LINEAR) gr_fail(ctx, where, "no attention is of kind %d", (int)s.kind);
+    if (s.window < 1 || s.global < 0 || s.block < 1)
+        gr_fail(ctx, where, "window %lld, global %lld, block %lld; at least 1, 0 and 1", (long long)s.window,
+                (long long)s.global, (long long)s.block);
+    return s;
+}
+
+/* The mask of a style between queries and keys. */
+static gr_mask mask_of_style(gr_context *ctx, gr_attention_style s, bool causal, int64_t queries, int64_t keys) {
+    gr_mask mask = causal ? gr_mask_causal() : gr_mask_all();
+    if (s.kind == GR_WINDOW) mask = gr_mask_and(mask, gr_mask_or(gr_mask_window(s.window), gr_mask_global(s.global)));
+    if (s.kind == GR_SPARSE) {
+        int64_t moments = queries > keys ? queries : keys, blocks = (moments + s.block - 1) / s.block;
+        mask = gr_mask_and(mask, gr_mask_blocks(gr_layout_fixed(ctx, blocks, GR_SPARSE_STRIDE), s.block));
+    }
+    return mask;
+}
+
+static gr_attended attend(gr_attention_style s, bool causal, bool keep_weights, gr_qkv in, gr_mask extra) {
+    gr_context *ctx = gr_context_of(in.q);
+    gr_attended y = {NULL, NULL};
+    if (s.kind == GR_LINEAR) {
+        if (gr_ok(ctx) && extra.count > 0) gr_fail(ctx, "attention", "linear attention takes no mask");
+        y.output = gr_linear_attention(in.q, in.k, in.v, causal);
+        return y;
+    }
+    gr_mask mask = mask_of_style(ctx, s, causal, gr_dim(in.q, -2), gr_dim(in.k, -2));
+    gr_attention_options options = {.mask = gr_mask_and(mask, extra)};
+    if (s.kind <= GR_TEXTBOOK || keep_weights) options.weights = &y.weights;
+    y.output = gr_attention(in.q, in.k, in.v, options);
+    return y;
 }
 
 /* -- One head ------------------------------------------------------------------------------------------------------ */
@@ -60,6 +87,7 @@ static gr_attention_config with_defaults(gr_context *ctx, gr_attention_config c)
     if (c.d_model < 1 || c.d_k < 1 || c.d_v < 1)
         gr_fail(ctx, "attention", "d_model %lld, d_k %lld, d_v %lld; all must be at least 1", (long long)c.d_model,
                 (long long)c.d_k, (long long)c.d_v);
+    c.style = gr_check_style(ctx, "attention", c.style);
     return c;
 }
 
@@ -85,14 +113,13 @@ gr_attention_layer gr_attention_new(gr_context *ctx, const char *prefix, gr_atte
     gr_attention_config c = with_defaults(ctx, config);
     gr_attention_projections p = gr_attention_projections_new(ctx, prefix, c, rng);
     gr_linear_layer w_o = projection(ctx, prefix, "w_o", c.d_v, c.d_model, rng); /* (d_model, d_v) */
-    return (gr_attention_layer){p.w_q, p.w_k, p.w_v, w_o, c.d_k, c.causal};
+    return (gr_attention_layer){p.w_q, p.w_k, p.w_v, w_o, c.d_k, c.causal, c.style};
 }
 
 gr_attended gr_attention_forward(const gr_attention_layer *a, gr_tensor *x, gr_tensor *mask) {
     if (!a) return nothing(gr_no_layer(x, "attention"));
     const gr_attention_projections p = {a->w_q, a->w_k, a->w_v};
-    gr_qkv in = gr_attention_projections_forward(&p, x);
-    gr_attended y = gr_scaled_dot_product_attention(in.q, in.k, in.v, layer_mask(x, a->causal, mask));
+    gr_attended y = attend(a->style, a->causal, false, gr_attention_projections_forward(&p, x), mask_of(mask));
     y.output = gr_linear_forward(&a->w_o, y.output); /* (B, T, d_model) */
     return y;
 }
@@ -115,6 +142,7 @@ gr_multihead_layer gr_multihead_new(gr_context *ctx, const char *prefix, gr_mult
     gr_linear_config out = {.in = width, .out = width, .bias = config.bias, .std = config.proj_std};
     if (out.std == 0) out.std = config.std;
     gr_multihead_layer a = {.heads = config.heads, .causal = config.causal};
+    a.style = gr_check_style(ctx, "multihead", config.style);
     a.c_attn = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_attn"), in, rng);
     a.c_proj = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_proj"), out, rng);
     return a;
@@ -125,18 +153,41 @@ static gr_tensor *join_heads(gr_tensor *x) {
     return gr_reshape(gr_transpose(x, 1, 2), shape); /* (B, H, T, D) -> (B, T, H, D) -> (B, T, C) */
 }
 
-gr_attended gr_multihead_forward(const gr_multihead_layer *a, gr_tensor *x, gr_tensor *mask) {
+/* (B, T, 3C) as q, k, v (B, H, T, D): views. */
+static gr_qkv split_heads(gr_tensor *qkv, int64_t heads) {
+    const int64_t size = gr_dim(qkv, 2) / (3 * heads);
+    gr_tensor *rows = gr_reshape(qkv, GR_SHAPE(gr_dim(qkv, 0), gr_dim(qkv, 1), 3 * heads, size)); /* (B, T, 3H, D) */
+    gr_tensor *part[3];
+    gr_split(gr_transpose(rows, 1, 2), 1, 3, part); /* (B, H, T, D) each */
+    return (gr_qkv){part[0], part[1], part[2]};
+}
+
+/* The new keys and values (B, H, T, D) join those that are kept; what comes back are views of all of them. */
+static void join_past(gr_kv *kv, gr_qkv *in) {
+    const int64_t past = kv->past, all = past + gr_dim(in->k, 2);
+    gr_tensor **part[] = {&in->k, &in->v}, *kept[] = {kv->k, kv->v};
+    for (int i = 0; i < 2 && gr_ok(kept[i]->ctx); i++) {
+        gr_tensor *room = gr_slice(kept[i], 2, past, all, 1), *seen = gr_slice(kept[i], 2, 0, all, 1);
+        if (gr_is_inert(room)) return;
+        gr_run_map(GR_MAP_copy, 0, room, 1, part[i]);
+        *part[i] = seen;
+    }
+}
+
+gr_attended gr_multihead_attend(const gr_multihead_layer *a, gr_tensor *x, gr_attending how) {
     if (!a) return nothing(gr_no_layer(x, "multihead"));
     gr_context *ctx = gr_context_of(x);
     gr_tensor *qkv = gr_linear_forward(&a->c_attn, x); /* (B, T, 3C) */
     if (gr_ok(ctx) && gr_ndim(x) != 3) gr_fail(ctx, "multihead", "%s is not (B, T, C)", gr_show(x, "x"));
     if (!gr_ok(ctx)) return nothing(gr_inert(ctx));
-    const int64_t heads = a->heads, size = gr_dim(x, 2) / heads;
-    gr_tensor *rows = gr_reshape(qkv, GR_SHAPE(gr_dim(x, 0), gr_dim(x, 1), 3 * heads, size)); /* (B, T, 3H, D) */
-    gr_tensor *part[3];
-    gr_split(gr_transpose(rows, 1, 2), 1, 3, part);     /* (B, 3H, T, D): views, H heads each */
-    gr_tensor *q = part[0], *k = part[1], *v = part[2]; /* (B, H, T, D) */
-    gr_attended y = gr_scaled_dot_product_attention(q, k, v, layer_mask(x, a->causal, mask));
+    gr_qkv in = split_heads(qkv, a->heads); /* (B, H, T, D) */
+    if (how.rotary) in.q = gr_rotary(in.q, how.rotary), in.k = gr_rotary(in.k, how.rotary);
+    if (how.kv) join_past(how.kv, &in); /* k, v (B, H, past + T, D) */
+    gr_attended y = attend(a->style, a->causal, a->keep_weights, in, how.mask);
     y.output = gr_linear_forward(&a->c_proj, join_heads(y.output)); /* (B, T, C) */
     return y;
+}
+
+gr_attended gr_multihead_forward(const gr_multihead_layer *a, gr_tensor *x, gr_tensor *mask) {
+    return gr_multihead_attend(a, x, (gr_attending){.mask = mask_of(mask)});
 }

@@ -26,6 +26,26 @@ static int64_t number(const gr_safetensors *in, const char *key, int64_t low) {
     return value;
 }
 
+/* The words of what is one of several, by their number. */
+static const char *const kinds[] = {[GR_TEXTBOOK] = "textbook", [GR_FUSED] = "fused",   [GR_WINDOW] = "window",
+                                    [GR_SPARSE] = "sparse",     [GR_LINEAR] = "linear", NULL};
+static const char *const positions[] = {[GR_LEARNED] = "learned", [GR_ROTARY] = "rotary", NULL};
+
+/* The number of the word that note says, `otherwise` if there is no such note. */
+static int word(const gr_safetensors *in, const char *key, const char *const *words, int first, int otherwise) {
+    const char *text = gr_safetensors_note(in, key);
+    if (!text) return otherwise;
+    for (int i = first; words[i]; i++)
+        if (strcmp(text, words[i]) == 0) return i;
+    gr_fail(in->ctx, in->path, "metadata: %s is \"%.40s\", which is none that is known", key, text);
+    return otherwise;
+}
+
+/* A file that says nothing of attention is of a model before there was a choice. */
+static int64_t number_or_0(const gr_safetensors *in, const char *key) {
+    return gr_safetensors_note(in, key) ? number(in, key, 0) : 0;
+}
+
 static gr_gpt_config read_config(const gr_safetensors *in) {
     gr_gpt_config c = {.layers = number(in, "layers", 1),
                        .heads = number(in, "heads", 1),
@@ -33,6 +53,11 @@ static gr_gpt_config read_config(const gr_safetensors *in) {
                        .context = number(in, "context", 1),
                        .vocab = number(in, "vocab", 1),
                        .bias = number(in, "bias", 0) != 0};
+    c.style.kind = (gr_attention_kind)word(in, "attention", kinds, GR_TEXTBOOK, GR_FUSED);
+    c.style.window = number_or_0(in, "window");
+    c.style.global = number_or_0(in, "global");
+    c.style.block = number_or_0(in, "block");
+    c.positions = (gr_positions)word(in, "positions", positions, GR_LEARNED, GR_LEARNED);
     const char *gelu = note(in, "gelu");
     if (strcmp(gelu, "tanh") != 0)
         gr_fail(in->ctx, in->path, "metadata: gelu is \"%.40s\"; this model has the form \"tanh\"", gelu);
@@ -79,8 +104,8 @@ static bool check_shape(const gr_safetensors *in, const char *name, gr_shape wan
 
 /* A configuration must not make a model much larger than the file: it costs memory before the tensors are compared. */
 static bool check_size(const gr_safetensors *in, gr_gpt_config c) {
-    if (!check_shape(in, "transformer.wte.weight", GR_SHAPE(c.vocab, c.width)) ||
-        !check_shape(in, "transformer.wpe.weight", GR_SHAPE(c.context, c.width)))
+    if (!check_shape(in, "transformer.wte.weight", GR_SHAPE(c.vocab, c.width))) return false;
+    if (c.positions == GR_LEARNED && !check_shape(in, "transformer.wpe.weight", GR_SHAPE(c.context, c.width)))
         return false;
     const double bytes = (double)in->tensor[in->tensors - 1].end;
     const double least = (double)c.layers * (double)c.width * (double)c.width * sizeof(float); /* one square a layer */
@@ -156,11 +181,12 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     const struct {
         const char *key;
         int64_t value;
-    } size[] = {{"layers", c.layers},   {"heads", c.heads}, {"width", c.width},
-                {"context", c.context}, {"vocab", c.vocab}, {"bias", c.bias}};
-    enum { SIZES = sizeof size / sizeof *size };
+    } size[] = {{"layers", c.layers},       {"heads", c.heads},         {"width", c.width},
+                {"context", c.context},     {"vocab", c.vocab},         {"bias", c.bias},
+                {"window", c.style.window}, {"global", c.style.global}, {"block", c.style.block}};
+    enum { SIZES = sizeof size / sizeof *size, WORDS = 5 };
     char text[SIZES][24], vocabulary[2 * 256 + 1] = "";
-    gr_note notes[SIZES + 3];
+    gr_note notes[SIZES + WORDS];
     for (int i = 0; i < SIZES; i++) {
         snprintf(text[i], sizeof text[i], "%" PRId64, size[i].value);
         notes[i] = (gr_note){size[i].key, text[i]};
@@ -169,7 +195,9 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     notes[SIZES] = (gr_note){"gelu", "tanh"};
     notes[SIZES + 1] = (gr_note){"tokenizer", tokenizer->size == 256 ? "bytes" : "chars"};
     notes[SIZES + 2] = (gr_note){"vocabulary", vocabulary};
+    notes[SIZES + 3] = (gr_note){"attention", kinds[c.style.kind]};
+    notes[SIZES + 4] = (gr_note){"positions", positions[c.positions]};
     gr_tensor *const *parameter = gpt->ctx->parameters + gpt->first;
     return gr_safetensors_write(gpt->ctx, path,
-                                (gr_safetensors_content){notes, SIZES + 3, parameter, (size_t)gpt->count});
+                                (gr_safetensors_content){notes, SIZES + WORDS, parameter, (size_t)gpt->count});
 }

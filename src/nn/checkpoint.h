@@ -1,6 +1,7 @@
 /* A model in a file: safetensors, under the names and in the layouts of GPT-2's PyTorch code, with the configuration
  * and the vocabulary as metadata: the strings layers, heads, width, context, vocab, gelu ("tanh"), bias ("0" or "1"),
- * tokenizer ("chars" or "bytes") and vocabulary (its bytes in hexadecimal). */
+ * tokenizer ("chars" or "bytes"), vocabulary (its bytes in hexadecimal), and, where they are missing as in a model
+ * without a choice, attention ("fused"), window, global, block and positions ("learned"). */
 #ifndef GR_CHECKPOINT_H
 #define GR_CHECKPOINT_H
 

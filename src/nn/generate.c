@@ -1,6 +1,7 @@
 #include "generate.h"
 #include "internal.h"
 
+#include "../tensor/iterate.h"
 #include "../tensor/scalar.h"
 
 #include <math.h>
@@ -95,16 +96,93 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
     return draw(n, c, rng);
 }
 
+/* -- A model's twin ------------------------------------------------------------------------------------------------ */
+
+/* One token at a time reads every weight once and multiplies with it once: it is bound by memory, and a row of outputs
+ * is computed together when their weights lie side by side. So the twin has the weights of its linear layers with the
+ * outputs innermost; and room for the keys and values of every layer. */
+static gr_tensor *new_packed(gr_context *ctx, const gr_tensor *w) {
+    gr_tensor *x = gr_new(ctx, "generate", true, GR_SHAPE(w->shape.dim[1], w->shape.dim[0]));
+    if (gr_is_inert(x)) return x;
+    x->shape = w->shape;
+    x->stride[0] = 1, x->stride[1] = w->shape.dim[0];
+    return x;
+}
+
+/* Calls visit with each weight of the model that the twin has packed, and the twin's. */
+static void each_packed(gr_gpt *gpt, gr_gpt *twin, void (*visit)(gr_tensor *w, gr_tensor **packed)) {
+    for (int64_t i = 0; i < gpt->config.layers && gr_ok(gpt->ctx); i++) {
+        gr_block_layer *from = &gpt->h[i], *to = &twin->h[i];
+        visit(from->attn.c_attn.weight, &to->attn.c_attn.weight);
+        visit(from->attn.c_proj.weight, &to->attn.c_proj.weight);
+        visit(from->mlp.c_fc.weight, &to->mlp.c_fc.weight);
+        visit(from->mlp.c_proj.weight, &to->mlp.c_proj.weight);
+    }
+    if (gr_ok(gpt->ctx)) visit(gpt->wte.weight, &twin->head);
+}
+
+static void make_packed(gr_tensor *w, gr_tensor **packed) { *packed = new_packed(w->ctx, w); }
+static void pack(gr_tensor *w, gr_tensor **packed) { gr_run_map(GR_MAP_copy, 0, *packed, 1, &w); }
+
+/* Keys lie transposed: the scores of one query are then a product that reads them where they are. */
+static void make_kv(gr_gpt *twin, gr_kv *kv) {
+    const int64_t heads = twin->config.heads, time = twin->config.context, size = twin->config.width / heads;
+    kv->k = gr_new(twin->ctx, "generate", true, GR_SHAPE(1, heads, size, time));
+    kv->v = gr_new(twin->ctx, "generate", true, GR_SHAPE(1, heads, time, size));
+    if (!gr_ok(twin->ctx)) return;
+    kv->k->shape = kv->v->shape;
+    kv->k->stride[2] = 1, kv->k->stride[3] = time;
+}
+
+static gr_gpt *make_twin(gr_gpt *gpt) {
+    gr_context *ctx = gpt->ctx;
+    const size_t layers = (size_t)gpt->config.layers;
+    gr_gpt *twin = gr_alloc(ctx, true, sizeof *twin);
+    gr_block_layer *h = gr_alloc(ctx, true, layers * sizeof *h);
+    gr_tensor **weights = gr_alloc(ctx, true, layers * sizeof *weights);
+    gr_kv *kv = gr_alloc(ctx, true, layers * sizeof *kv);
+    if (!twin || !h || !weights || !kv) return NULL;
+    *twin = *gpt;
+    twin->h = h, twin->weights = weights, twin->kv = kv;
+    for (size_t i = 0; i < layers; i++) {
+        h[i] = gpt->h[i];
+        make_kv(twin, &kv[i]);
+    }
+    each_packed(gpt, twin, make_packed);
+    return gr_ok(ctx) ? twin : NULL;
+}
+
+static void forget(gr_gpt *twin) {
+    for (int64_t i = 0; i < twin->config.layers; i++) twin->kv[i].past = 0;
+}
+
+/* With the weights as they are now, without dropout, remembering nothing. */
+static gr_gpt *twin_of(gr_gpt *gpt) {
+    if (!gpt->h) return NULL;
+    if (!gpt->twin) gpt->twin = make_twin(gpt);
+    if (!gpt->twin) return NULL;
+    each_packed(gpt, gpt->twin, pack);
+    gr_gpt_training(gpt->twin, false);
+    forget(gpt->twin);
+    return gpt->twin;
+}
+
 /* -- A continuation ------------------------------------------------------------------------------------------------ */
 
-/* The id after ids[0 ... count). */
-static int64_t next_id(gr_gpt *gpt, const int32_t *ids, int64_t count, const gr_generation *g) {
-    const int64_t time = count < gpt->config.context ? count : gpt->config.context;
-    gr_no_grad_begin(gpt->ctx);
-    gr_tensor *logits = gr_gpt_forward(gpt, (gr_tokens){ids + count - time, 1, time}); /* (1, T, V) */
-    gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, time - 1);                 /* (V) */
+/* The id after ids[0 ... count). The twin remembers the ids up to its past; when there is no room for what came since,
+ * it keeps the younger half of its context. */
+static int64_t next_id(gr_gpt *twin, const int32_t *ids, int64_t count, int64_t *begin, const gr_generation *g) {
+    const int64_t context = twin->config.context;
+    if (count - *begin > context) {
+        *begin = count - (context + 1) / 2;
+        forget(twin);
+    }
+    const int64_t fed = *begin + twin->kv[0].past, time = count - fed;
+    gr_no_grad_begin(twin->ctx);
+    gr_tensor *logits = gr_gpt_forward(twin, (gr_tokens){ids + fed, 1, time}); /* (1, T, V) */
+    gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, time - 1);         /* (V) */
     const int64_t id = gr_sample(last, g->how, g->rng);
-    gr_no_grad_end(gpt->ctx);
+    gr_no_grad_end(twin->ctx);
     return id;
 }
 
@@ -114,15 +192,14 @@ bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) 
     if (count < 1 || g.total < count)
         gr_fail(gpt->ctx, "generate", "from %lld to %lld ids; at least 1 must be given, and no fewer wanted",
                 (long long)count, (long long)g.total);
-    const bool training = gpt->drop.training;
-    gr_gpt_training(gpt, false);
-    for (int64_t n = count; n < g.total && gr_ok(gpt->ctx); n++) {
-        const int64_t id = next_id(gpt, ids, n, &g);
+    gr_gpt *twin = gr_ok(gpt->ctx) ? twin_of(gpt) : NULL;
+    int64_t begin = 0;
+    for (int64_t n = count; twin && n < g.total && gr_ok(gpt->ctx); n++) {
+        const int64_t id = next_id(twin, ids, n, &begin, &g);
         gr_context_reset(gpt->ctx);
         if (id < 0) break;
         ids[n] = (int32_t)id;
         if (g.emit) g.emit(ids[n], g.arg);
     }
-    gr_gpt_training(gpt, training);
     return gr_ok(gpt->ctx);
 }

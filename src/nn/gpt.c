@@ -37,16 +37,20 @@ gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_co
     return b;
 }
 
-gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask) {
+static gr_attended block_attend(gr_block_layer *block, gr_tensor *x, gr_attending how) {
     if (!block || !gr_ok(gr_context_of(x))) {
         gr_tensor *none = block ? gr_inert(gr_context_of(x)) : gr_no_layer(x, "block");
         return (gr_attended){none, none};
     }
-    gr_attended y = gr_multihead_forward(&block->attn, gr_layernorm_forward(&block->ln_1, x), mask);
+    gr_attended y = gr_multihead_attend(&block->attn, gr_layernorm_forward(&block->ln_1, x), how);
     x = gr_add(x, gr_dropout_forward(&block->drop, y.output)); /* (B, T, C) */
     gr_tensor *h = gr_mlp_forward(&block->mlp, gr_layernorm_forward(&block->ln_2, x));
     y.output = gr_add(x, gr_dropout_forward(&block->drop, h)); /* (B, T, C) */
     return y;
+}
+
+gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask) {
+    return block_attend(block, x, (gr_attending){.mask = mask ? gr_mask_tensor(mask) : gr_mask_all()});
 }
 
 /* -- Model --------------------------------------------------------------------------------------------------------- */
@@ -69,6 +73,10 @@ static void check(gr_context *ctx, gr_gpt_config c) {
         if (size[i].value < 1)
             gr_fail(ctx, "gpt", "%s is %lld; it must be at least 1", size[i].name, (long long)size[i].value);
     gr_check_heads(ctx, "gpt", c.heads, c.width);
+    if (c.positions != GR_LEARNED && c.positions != GR_ROTARY)
+        gr_fail(ctx, "gpt", "no positions are of kind %d", (int)c.positions);
+    if (gr_ok(ctx) && c.positions == GR_ROTARY && c.width / c.heads % 2 != 0)
+        gr_fail(ctx, "gpt", "rotary positions turn pairs: heads of size %lld are odd", (long long)(c.width / c.heads));
     if (!(c.dropout >= 0 && c.dropout < 1)) gr_fail(ctx, "gpt", "dropout %g is not in [0, 1)", c.dropout);
     if ((uint64_t)c.layers > SIZE_MAX / 2 / sizeof(gr_block_layer))
         gr_fail(ctx, "gpt", "%lld layers are too many", (long long)c.layers);
@@ -80,17 +88,18 @@ static void make_parameters(gr_gpt *gpt) {
     gr_gpt_config c = gpt->config;
     gr_rng rng = gr_rng_stream(gr_rng_seed(c.seed), GR_STREAM_INIT);
     const double std = 0.02; /* GPT-2; each of 2 L additions to x brings 1 / (2 L) of its variance */
-    gr_multihead_config block = {
-        .width = c.width, .heads = c.heads, .bias = c.bias, .std = std, .proj_std = std / sqrt(2 * (double)c.layers)};
+    gr_multihead_config block = {.width = c.width, .heads = c.heads, .bias = c.bias, .causal = true, .style = c.style};
+    block.std = std, block.proj_std = std / sqrt(2 * (double)c.layers);
     gpt->wte = gr_embedding_new(ctx, "transformer.wte", (gr_embedding_config){c.vocab, c.width, std}, &rng);
-    gpt->wpe = gr_embedding_new(ctx, "transformer.wpe", (gr_embedding_config){c.context, c.width, std}, &rng);
+    if (c.positions == GR_LEARNED)
+        gpt->wpe = gr_embedding_new(ctx, "transformer.wpe", (gr_embedding_config){c.context, c.width, std}, &rng);
     gpt->drop = dropout(c, 0);
     for (int64_t i = 0; i < c.layers; i++) {
         char prefix[sizeof "transformer.h.-9223372036854775808"];
         snprintf(prefix, sizeof prefix, "transformer.h.%lld", (long long)i);
         gpt->h[i] = gr_block_new(ctx, prefix, block, &rng);
         gpt->h[i].drop = dropout(c, i + 1);
-        gpt->weights[i] = gr_inert(ctx);
+        gpt->weights[i] = NULL;
     }
     gpt->ln_f = gr_layernorm_new(ctx, "transformer.ln_f", c.width, c.bias);
 }
@@ -104,6 +113,8 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     *gpt = refused;
     if (config.layers == 0) config.layers = 1;
     if (config.heads == 0) config.heads = 1;
+    if (config.style.kind == GR_ATTENTION_DEFAULT) config.style.kind = GR_FUSED;
+    config.style = gr_check_style(ctx, "gpt", config.style);
     check(ctx, config);
     gr_block_layer *h = gr_ok(ctx) ? gr_alloc(ctx, true, (size_t)config.layers * sizeof *h) : NULL;
     gr_tensor **weights = gr_ok(ctx) ? gr_alloc(ctx, true, (size_t)config.layers * sizeof *weights) : NULL;
@@ -121,27 +132,33 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     return gpt;
 }
 
-/* x = wte[ids] + wpe[0 ... T-1] */
-static gr_tensor *embed(gr_gpt *gpt, gr_tokens ids) {
-    gr_tensor *token = gr_embedding_forward(&gpt->wte, ids);            /* (B, T, C) */
-    gr_tensor *position = gr_slice(gpt->wpe.weight, 0, 0, ids.time, 1); /* (T, C) */
-    return gr_dropout_forward(&gpt->drop, gr_add(token, position));     /* (B, T, C) */
+/* x = wte[ids] + wpe[past ... past + T - 1] */
+static gr_tensor *embed(gr_gpt *gpt, gr_tokens ids, int64_t past) {
+    gr_tensor *x = gr_embedding_forward(&gpt->wte, ids); /* (B, T, C) */
+    if (gpt->config.positions == GR_LEARNED)
+        x = gr_add(x, gr_slice(gpt->wpe.weight, 0, past, past + ids.time, 1)); /* + (T, C) */
+    return gr_dropout_forward(&gpt->drop, x);
 }
 
 gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids) {
     if (!gpt || !gpt->ctx) return gr_inert(NULL);
-    const int64_t time = ids.time, context = gpt->config.context;
-    if (gpt->h && (time < 1 || time > context))
-        gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)context);
-    gr_tensor *mask = gr_causal_mask(gpt->ctx, time); /* (T, T) */
-    gr_tensor *x = embed(gpt, ids);                   /* (B, T, C) */
-    for (int64_t i = 0; i < gpt->config.layers; i++) {
-        gr_attended y = gr_block_forward(&gpt->h[i], x, mask);
+    const gr_gpt_config c = gpt->config;
+    const int64_t time = ids.time, past = gpt->kv ? gpt->kv->past : 0;
+    if (gpt->h && (time < 1 || time > c.context - past))
+        gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)c.context);
+    gr_tensor *x = embed(gpt, ids, past); /* (B, T, C) */
+    gr_tensor *table = NULL;
+    if (c.positions == GR_ROTARY) table = gr_rotary_table(gpt->ctx, past, time, c.width / c.heads, 0);
+    for (int64_t i = 0; i < c.layers; i++) {
+        gr_kv *kv = gpt->kv ? &gpt->kv[i] : NULL;
+        gpt->h[i].attn.keep_weights = gpt->keep_weights;
+        gr_attended y = block_attend(&gpt->h[i], x, (gr_attending){.rotary = table, .kv = kv});
+        if (kv) kv->past += time;
         gpt->weights[i] = y.weights; /* (B, H, T, T) */
         x = y.output;                /* (B, T, C) */
     }
-    x = gr_layernorm_forward(&gpt->ln_f, x);    /* (B, T, C) */
-    return gr_linear(x, gpt->wte.weight, NULL); /* (B, T, V) */
+    x = gr_layernorm_forward(&gpt->ln_f, x);                            /* (B, T, C) */
+    return gr_linear(x, gpt->head ? gpt->head : gpt->wte.weight, NULL); /* (B, T, V) */
 }
 
 void gr_gpt_training(gr_gpt *gpt, bool training) {

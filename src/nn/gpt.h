@@ -1,4 +1,5 @@
-/* GPT: the decoder of GPT-2 (Radford et al., 2019), pre-norm, learned positions, head tied to the embedding.
+/* GPT: the decoder of GPT-2 (Radford et al., 2019), pre-norm, head tied to the embedding. Positions are learned, or
+ * rotary (Su et al., 2021): then there is no wpe, and queries and keys are turned.
  *
  * x = wte[ids] + wpe[0 ... T-1]                 (B, T, C)
  * x = x + attention(norm(x)); x = x + mlp(norm(x))   L times
@@ -32,12 +33,15 @@ typedef struct gr_block_layer {
 gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng);
 gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask);
 
-/* Zero means: layers, heads 1; dropout none; bias none. vocab, context and width must be given; heads must divide
- * width. */
+/* Zero means: layers, heads 1; dropout none; bias none; fused attention; learned positions. vocab, context and width
+ * must be given; heads must divide width, into even parts for rotary positions. */
+typedef enum gr_positions { GR_LEARNED, GR_ROTARY } gr_positions;
 typedef struct gr_gpt_config {
     int64_t vocab, context, layers, heads, width;
     double dropout; /* in [0, 1): of the embedding and of what each half of a block adds */
     bool bias;      /* in linear layers and norms */
+    gr_attention_style style;
+    gr_positions positions;
     uint64_t seed;
 } gr_gpt_config;
 
@@ -45,11 +49,15 @@ typedef struct gr_gpt {
     gr_context *ctx;
     gr_gpt_config config;
     gr_embedding_layer wte, wpe;
+    gr_tensor *head;   /* (V, C); NULL: wte's own weight */
     gr_block_layer *h; /* layers of them */
     gr_layernorm_layer ln_f;
     gr_dropout_layer drop;
     int first, count;    /* its parameters: gr_parameter_at(ctx, first + i), i in [0, count) */
-    gr_tensor **weights; /* of the last forward pass, per layer (B, H, T, T); gone with gr_context_reset */
+    bool keep_weights;   /* set it to see the attention of a forward pass ... */
+    gr_tensor **weights; /* ... per layer (B, H, T, T), NULL for linear attention; gone with gr_context_reset */
+    struct gr_gpt *twin; /* its copy for generation, when there has been one */
+    struct gr_kv *kv;    /* of a twin: keys and values of each layer */
 } gr_gpt;
 
 /* A model with GPT-2's initialisation: N(0, 0.02), output projections N(0, 0.02 / sqrt(2 layers)), biases 0, norms 1.

@@ -87,6 +87,13 @@ static bool all_finite(const gr_gemm *g) {
     return sum == 0;
 }
 
+void gr_multiply_hiding(const gr_kernels *kernels, const gr_gemm *g) {
+    if (all_finite(g))
+        kernels->matmul(g);
+    else
+        kernels->matmul_hiding(g);
+}
+
 static void run_items(size_t begin, size_t end, int thread, void *arg) {
     const product_task *t = arg;
     const batch_axes *batch = &t->batch;
@@ -109,15 +116,16 @@ static void run_items(size_t begin, size_t end, int thread, void *arg) {
                 g.c += at * batch->c[i];
             }
             g.accumulate = band.accumulate || sum > 0;
-            if (t->zeros_hide && !all_finite(&g))
-                t->kernels->matmul_hiding(&g);
+            if (t->zeros_hide)
+                gr_multiply_hiding(t->kernels, &g);
             else
                 t->kernels->matmul(&g);
         }
     }
 }
 
-static gr_real *scratch_for(gr_context *ctx, int threads) {
+gr_real *gr_product_scratch(gr_context *ctx) {
+    int threads = gr_max_threads();
     if (ctx->scratch_threads >= threads) return ctx->scratch;
     gr_real *scratch = gr_alloc(ctx, true, (size_t)threads * GR_GEMM_SCRATCH * sizeof *scratch);
     if (scratch) ctx->scratch = scratch, ctx->scratch_threads = threads;
@@ -139,7 +147,7 @@ void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how) {
         c = gr_as_matrix(c);
         if (gr_is_inert(a) || gr_is_inert(c)) return;
     }
-    gr_real *scratch = scratch_for(ctx, gr_max_threads());
+    gr_real *scratch = gr_product_scratch(ctx);
     if (!scratch || !gr_ok(ctx)) return;
     int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
     product_task t = {.kernels = ctx->kernels, .zeros_hide = how.zeros_hide, .scratch = scratch};

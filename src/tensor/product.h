@@ -13,6 +13,12 @@ typedef struct gr_product_how {
  * that is then missing or 1 is summed over, in order. Rows of C are contiguous. Shapes must fit. */
 void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how);
 
+/* One product in which a 0 of A hides: the ordinary one if B is finite, else terms are left out in plain loops. */
+void gr_multiply_hiding(const gr_kernels *kernels, const gr_gemm *g);
+
+/* GR_GEMM_SCRATCH numbers for each thread, for gr_gemm; NULL after keeping an out-of-memory error. */
+gr_real *gr_product_scratch(gr_context *ctx);
+
 /* x as (rows, columns of its last axis): leading axes only lengthen the list of rows. A copy if the strides force it.
  */
 gr_tensor *gr_as_matrix(gr_tensor *x);

@@ -7,4 +7,5 @@
 
 double gr_double_exp(double x) { return k_exp(x); }
 double gr_double_log(double x) { return k_log(x); }
+double gr_double_sin(double x) { return k_sin(x); }
 double gr_double_cos(double x) { return k_cos(x); }

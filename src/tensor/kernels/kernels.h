@@ -50,6 +50,11 @@ typedef struct gr_adam_step {
     double pull; /* and g grows by pull w: the decay of plain Adam */
 } gr_adam_step;
 
+/* A softmax that has seen a part of its row: the largest score, and sum e^(score - peak); -inf and 0 at first. */
+typedef struct gr_online {
+    gr_real peak, total;
+} gr_online;
+
 /* GR_MAP_add, GR_MAP_exp, ...: every elementwise map, by name; maps.def has the formulas. */
 typedef enum gr_map_name {
 #define MAP(name, formula)       GR_MAP_##name,
@@ -82,6 +87,13 @@ typedef struct gr_kernels {
     void (*log_softmax_dx)(size_t n, gr_real *dx, const gr_real *y, const gr_real *dy);
     /* dx += factor (e^(x - lse) - [i = target]) */
     void (*cross_entropy_dx)(size_t n, gr_real *dx, const gr_real *x, gr_real lse, gr_real factor, size_t target);
+
+    /* Attention on a row of a tile of scores; see attention.h. */
+    gr_real (*softmax_join)(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online *so_far);
+    void (*attention_dx)(size_t n, gr_real *x, gr_real *dp, const gr_real *allow, gr_real scale, gr_real peak,
+                         gr_real inverse, gr_real delta);
+    gr_real (*dot)(size_t n, const gr_real *a, const gr_real *b);
+    bool (*all_finite)(size_t m, size_t n, const gr_real *x, ptrdiff_t row); /* m rows of n, row apart */
 
     /* y = (x - mean) rstd w + b; w and b may be NULL. */
     void (*normalize)(size_t n, gr_real *y, const gr_real *x, gr_real mean, gr_real rstd, const gr_real *w,

@@ -8,6 +8,7 @@
 #include "maps.h"
 #include "tree.h"
 #include "rows.h"
+#include "attention.h"
 #include "plain.h"
 
 #endif

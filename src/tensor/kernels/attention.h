@@ -1,0 +1,55 @@
+/* What attention does to one row of a tile of scores. */
+#ifndef GR_KERNELS_ATTENTION_H
+#define GR_KERNELS_ATTENTION_H
+
+/* The softmax of a row that comes in tiles (Milakov and Gimelshein, 2018). With the largest score seen so far, peak,
+ * and total = sum e^(s - peak): a new peak makes all that was summed before too large by e^(old peak - new peak), and
+ * that factor is returned. Here s = scale x where it is allowed, else -inf; x becomes e^(s - peak). */
+static gr_real softmax_join(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online *so_far) {
+    if (allow) {
+        GR_SIMD for (size_t i = 0; i < n; i++) x[i] = allow[i] != 0 ? scale * x[i] : (gr_real)-INFINITY;
+    } else {
+        GR_SIMD for (size_t i = 0; i < n; i++) x[i] = scale * x[i];
+    }
+    gr_real tile = row_peak(n, x), old = so_far->peak, peak = tile > old ? tile : old, total;
+    gr_real origin = peak == (gr_real)-INFINITY ? 0 : peak; /* -inf - -inf would be NaN */
+    GR_SIMD for (size_t i = 0; i < n; i++) x[i] = k_exp(x[i] - origin);
+    GR_SUM(total, n, i, x[i]);
+    gr_real factor = old == origin ? 1 : k_exp(old - origin); /* 1 exactly, also for two infinities */
+    so_far->peak = peak;
+    so_far->total = GR_FMA(so_far->total, factor, total);
+    return factor;
+}
+
+/* The weights again, p = e^(s - peak) inverse, and the gradient of the unscaled scores from that of the weights,
+ * ds = scale p (dp - delta), delta = sum_j p_j dp_j over the whole row: x becomes p, dp becomes ds. Where p is 0
+ * nothing is read from dp: a mask may hide anything there. */
+static void attention_dx(size_t n, gr_real *x, gr_real *dp, const gr_real *allow, gr_real scale, gr_real peak,
+                         gr_real inverse, gr_real delta) {
+    if (allow) {
+        GR_SIMD for (size_t i = 0; i < n; i++) x[i] = allow[i] != 0 ? k_exp(scale * x[i] - peak) * inverse : 0;
+    } else {
+        GR_SIMD for (size_t i = 0; i < n; i++) x[i] = k_exp(scale * x[i] - peak) * inverse;
+    }
+    GR_SIMD for (size_t i = 0; i < n; i++) dp[i] = x[i] != 0 ? scale * x[i] * (dp[i] - delta) : 0;
+}
+
+static gr_real row_dot(size_t n, const gr_real *a, const gr_real *b) {
+    gr_real total;
+    GR_SUM(total, n, i, a[i] * b[i]);
+    return total;
+}
+
+/* x - x is 0 for a finite x and NaN for any other: their sum tells. */
+static bool all_finite(size_t m, size_t n, const gr_real *x, ptrdiff_t row) {
+    gr_real lane[LANES] = {0}, sum = 0;
+    for (size_t i = 0; i < m; i++, x += row) {
+        size_t j = 0;
+        for (; n - j >= LANES; j += LANES) GR_SIMD for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] - x[j + l];
+        for (; j < n; j++) sum += x[j] - x[j];
+    }
+    for (size_t l = 0; l < LANES; l++) sum += lane[l];
+    return sum == 0;
+}
+
+#endif

@@ -1,0 +1,105 @@
+#!/bin/sh
+# assembly.sh BUILD [CC]: what the compiler made of the fast kernels that lie in the build directory. In each object of
+# an instruction set with fma
+#   - the matrix product has a fused multiply-add on whole vectors for every register of a tile,
+#   - the exp map has one for every term of its series,
+#   - neither calls a function that is not in the object, nor through a pointer; but the product may copy and clear its
+#     panels by memcpy, memmove and memset, which gcc and clang make of such loops unless their size is known,
+#   - row_sum_squares and softmax_dx, in whose formulas is no GR_FMA, have no fused multiply-add at all.
+# Then the proof that these checks can fail: fast.c compiled wrongly must be refused. Status 1 at the first that is not
+# as it should be.
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MAKELEVEL MFLAGS
+build=${1:?the build directory} cc=${2:-cc}
+objdump=$($cc -print-prog-name=objdump)
+command -v "$objdump" >/dev/null || { echo "skipped: no objdump"; exit 0; }
+room=$(mktemp -d) || exit 1
+trap 'rm -rf "$room"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# object, instruction set, precision: prints what is wrong; nothing is all right. Names are compared up to the first point, because
+# compilers make clones ("full_tile.constprop.0"); what is inlined counts where it has gone.
+faults() {
+    case $2 in
+    avx512) wide='%zmm' tile=16 ;; # TILE_M rows of two vectors, kernels/matmul.h
+    avx2) wide='%ymm' tile=12 ;;
+    neon) wide='v[0-9]+[.](4s|2d)' tile=12 ;;
+    esac
+    [ "$3" = float ] && terms=7 || terms=13 # K_EXP_TERMS, kernels/math.h
+    "$objdump" -dr --no-show-raw-insn "$1" | awk -v wide="$wide" -v tile="$tile" -v terms="$terms" '
+        BEGIN {
+            split("matmul multiply_block full_tile edge_tile pack", names)
+            for (i in names) part[names[i]] = "the product"
+            part["exp_map"] = "exp"
+            part["row_sum_squares"] = part["softmax_dx"] = "no fma"
+        }
+        /^[0-9a-f]+ <.*>:$/ { # the head of a function
+            name = $2
+            gsub(/^<|>:$/, "", name)
+            sub(/[.].*/, "", name)
+            here = part[name]
+            found[name] = 1
+            next
+        }
+        here == "" { next }
+        /: R_[A-Z0-9_]+/ { # what the instruction before refers to
+            target = $3
+            sub(/[-+]0x[0-9a-f]+$/, "", target)
+            sub(/[.].*/, "", target)
+            if (!jumps || here == "no fma" || (target in part && part[target] == here)) next
+            if (here == "the product" && target ~ /^mem(cpy|move|set)$/) next
+            print name " calls " target
+            next
+        }
+        {
+            jumps = $2 ~ /^(callq?|jmpq?|bl|b)$/
+            if (($2 ~ /^callq?$/ && $3 ~ /^[*]/) || $2 == "blr") pointer = 1
+            if (pointer && here != "no fma") print name " calls through a pointer"
+            pointer = 0
+            if ($2 !~ /^(vfn?m(add|sub)|fn?m(add|sub|la|ls)$)/) next
+            if (here == "no fma") print name ": " $2 ", which its formula does not have"
+            if ($0 ~ wide) fused[here]++
+        }
+        END {
+            for (name in part) if (part[name] != "the product" && !found[name]) print "there is no " name
+            if (fused["the product"] < tile) print "the product has " fused["the product"] + 0 " vector fma, not " tile
+            if (fused["exp"] < terms) print "exp has " fused["exp"] + 0 " vector fma, not " terms
+        }' | sort | uniq
+}
+
+for precision in float double; do
+    for object in "$build/$precision"/src/tensor/kernels/fast_*.o; do
+        isa=${object##*fast_}
+        isa=${isa%.o}
+        [ "$isa" = baseline ] && continue # it has no fma
+        faults "$object" "$isa" $precision >"$room/faults"
+        if [ -s "$room/faults" ]; then
+            cat "$room/faults"
+            echo "FAILED: $object"
+            exit 1
+        fi
+        echo "$precision $isa: fma on whole vectors, no call in product and exp"
+    done
+done
+
+# title, what the complaint must say, a variable of the Makefile as it should not be
+refuses() {
+    object="$room/build/float/src/tensor/kernels/fast_avx2.o"
+    rm -f "$object"
+    make -s CC="$cc" B="$room/build" CFLAGS=-O3 "$3" "$object" >"$room/log" 2>&1 || { cat "$room/log"; exit 1; }
+    faults "$object" avx2 float >"$room/faults"
+    if ! grep -q "$2" "$room/faults"; then
+        cat "$room/faults"
+        echo "FAILED: $1 is not noticed"
+        exit 1
+    fi
+    echo "refused, as it should be: $1 ($(grep -m 1 "$2" "$room/faults"))"
+}
+
+case $($cc -dumpmachine) in
+x86_64*)
+    refuses "without -mfma" "the product has 0 vector fma" avx2_flags=-mavx2
+    refuses "fma as a call" "calls fmaf" "avx2_flags=-mavx2 -D__FMA__"
+    refuses "contraction" "row_sum_squares: vfmadd" "BITS=-ffp-contract=fast -fopenmp-simd -fno-math-errno -fno-trapping-math"
+    ;;
+esac
