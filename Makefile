@@ -76,7 +76,7 @@ $(B)/gradcheck: | $(B)/gradcheck32 # it runs its float half
 $(B)/lm: $(LM:%=$(B)/float/%) $(B)/libgradus.a
 	@$(SAY)LD $@
 	$(Q)$(CC) $^ -o $@ $(LINK)
-$(B)/bench: $(B)/float/tests/bench.o $(B)/float/tests/bench_rows.o $(B)/libgradus.a
+$(B)/bench: $(patsubst %.c,$(B)/float/%.o,$(wildcard tests/bench*.c)) $(B)/libgradus.a
 	@$(SAY)LD $@
 	$(Q)$(CC) $^ -o $@ $(LINK)
 $(PROGRAMS): $(B)/%: $(B)/float/examples/%.o $(B)/libgradus.a

@@ -1,11 +1,20 @@
+/* clang-format off */
 /* Measures. Prints tab-separated rows: name, case, threads, value, unit; medians and bests of 9 repetitions after a
  * warm-up. Threads from OMP_NUM_THREADS.
  *
- *   bench peak                        the machine's limits: fused multiply-adds, memory
- *   bench gemm [--ta] [--tb] 768x384x128 ...    C (M, N) = A (M, K) B (K, N), given as MxNxK; A or B transposed in
- * memory bench rows                        each row kernel: ns an element, GB/s, share of the bandwidth bench step
- * [--layers 4 --heads 4 --width 128 --context 64 --batch 12 --vocab 65 --steps 40] bench op                          a
- * tiny op, forward and backward, per call bench all                         the lot, and a table of it at the end */
+ *   bench peak         the machine's limits: fused multiply-adds, memory
+ *   bench gemm [--ta] [--tb] 768x384x128 ...
+ *                      C (M, N) = A (M, K) B (K, N), given as MxNxK; A or B transposed in memory
+ *   bench rows         each row kernel: ns an element, GB/s, share of the bandwidth
+ *   bench step [--layers 4 --heads 4 --width 128 --context 64 --batch 12 --vocab 65 --steps 40]
+ *                      a training step of the GPT
+ *   bench attention [--kind textbook|fused|window|sparse|linear --n 1024 --d 64 --heads 1 --batch 1 --window 256]
+ *                      causal attention, forward and backward; work on visible pairs, memory beside in- and output
+ *   bench generate [--layers 4 --heads 4 --width 128 --context 64 --tokens 2000]
+ *                      writing with keys and values kept, and the full forward passes that this saves
+ *   bench op           a tiny op, forward and backward, per call
+ *   bench all          the lot, and a table of it at the end */
+/* clang-format on */
 #include "bench.h"
 
 #include "../src/tensor/internal.h"
@@ -58,6 +67,7 @@ static void print_table(void) {
 
 /* Long enough for the clock, and for the processor to leave its idle states. */
 static const double shortest_repetition = 0.02;
+static const double slow_call = 1;
 
 timing bench_time(void (*work)(void *arg), void *arg) {
     double begin = seconds(), once, time[REPETITIONS];
@@ -65,14 +75,49 @@ timing bench_time(void (*work)(void *arg), void *arg) {
     begin = seconds();
     work(arg);
     once = seconds() - begin;
-    int calls = once < shortest_repetition ? (int)(shortest_repetition / (once + 1e-8)) + 1 : 1;
-    for (int r = 0; r < REPETITIONS; r++) {
+    const int calls = once < shortest_repetition ? (int)(shortest_repetition / (once + 1e-8)) + 1 : 1;
+    const int repetitions = once > slow_call ? SLOW_REPETITIONS : REPETITIONS;
+    for (int r = 0; r < repetitions; r++) {
         begin = seconds();
         for (int i = 0; i < calls; i++) work(arg);
         time[r] = (seconds() - begin) / calls;
     }
-    qsort(time, REPETITIONS, sizeof *time, ascending);
-    return (timing){time[REPETITIONS / 2], time[0]};
+    qsort(time, (size_t)repetitions, sizeof *time, ascending);
+    return (timing){time[repetitions / 2], time[0]};
+}
+
+/* Sets the option from the word; false where it does not fit. */
+static bool set_option(const bench_option *o, const char *word) {
+    char *end = NULL;
+    if (!word) return false;
+    if (!o->choices) {
+        *o->value = strtol(word, &end, 10);
+        return *o->value >= 1 && !*end;
+    }
+    for (*o->value = 0; o->choices[*o->value]; ++*o->value)
+        if (strcmp(o->choices[*o->value], word) == 0) return true;
+    return false;
+}
+
+static void refuse_option(const char *bench, const bench_option *options, const bench_option *o, const char *word) {
+    if (!o->name) {
+        fprintf(stderr, "bench %s: %s is none of the options", bench, word);
+        for (o = options; o->name; o++) fprintf(stderr, " %s", o->name);
+    } else if (o->choices) {
+        fprintf(stderr, "bench %s: %s needs one of", bench, o->name);
+        for (int i = 0; o->choices[i]; i++) fprintf(stderr, " %s", o->choices[i]);
+    } else
+        fprintf(stderr, "bench %s: %s needs a whole number above 0", bench, o->name);
+    fprintf(stderr, "\n");
+    exit(2);
+}
+
+void bench_options(const char *bench, const bench_option *options, int count, char **words) {
+    for (int i = 0; i < count; i += 2) {
+        const bench_option *o = options;
+        while (o->name && strcmp(words[i], o->name) != 0) o++;
+        if (!o->name || !set_option(o, i + 1 < count ? words[i + 1] : NULL)) refuse_option(bench, options, o, words[i]);
+    }
 }
 
 typedef struct gemm_job {
@@ -192,29 +237,14 @@ static void bench_limits(void) {
     bench_row("peak", "memory", bench_bandwidth(false), "GB/s");
 }
 
-static step_case parse_step(int count, char **words) {
+static void bench_step_command(int count, char **words) {
     step_case c = {4, 4, 128, 64, 12, 65, 40};
-    const struct {
-        const char *name;
-        long *value;
-    } options[] = {{"--layers", &c.layers}, {"--heads", &c.heads}, {"--width", &c.width}, {"--context", &c.context},
-                   {"--batch", &c.batch},   {"--vocab", &c.vocab}, {"--steps", &c.steps}};
-    enum { OPTIONS = sizeof options / sizeof options[0] };
-    for (int i = 0; i < count; i += 2) {
-        int o = 0;
-        while (o < OPTIONS && strcmp(words[i], options[o].name) != 0) o++;
-        char *end = NULL;
-        long value = o < OPTIONS && i + 1 < count ? strtol(words[i + 1], &end, 10) : 0;
-        if (value < 1 || *end) {
-            fprintf(stderr,
-                    "bench step: %s needs a whole number above 0; options are --layers --heads --width --context "
-                    "--batch --vocab --steps\n",
-                    words[i]);
-            exit(2);
-        }
-        *options[o].value = value;
-    }
-    return c;
+    const bench_option options[] = {{"--layers", &c.layers, NULL}, {"--heads", &c.heads, NULL},
+                                    {"--width", &c.width, NULL},   {"--context", &c.context, NULL},
+                                    {"--batch", &c.batch, NULL},   {"--vocab", &c.vocab, NULL},
+                                    {"--steps", &c.steps, NULL},   {NULL, NULL, NULL}};
+    bench_options("step", options, count, words);
+    bench_step(&c);
 }
 
 static void bench_gemms(int count, char **words) {
@@ -241,6 +271,9 @@ static void bench_all(void) {
     bench_step(&(step_case){1, 1, 32, 16, 4, 32, 400});
     bench_step(&(step_case){4, 4, 128, 64, 12, 65, 40});
     bench_step(&(step_case){6, 6, 384, 256, 8, 65, 7});
+    bench_attention((attention_case){.kind = FUSED, .n = 1024, .d = 64, .heads = 1, .batch = 1});
+    bench_attention((attention_case){.kind = FUSED, .n = 64, .d = 32, .heads = 4, .batch = 12});
+    bench_generate((generate_case){4, 4, 128, 64, 500});
     print_table();
 }
 
@@ -252,15 +285,19 @@ int main(int argc, char **argv) {
         bench_gemms(argc - 2, argv + 2);
     else if (strcmp(what, "rows") == 0)
         bench_rows();
+    else if (strcmp(what, "step") == 0)
+        bench_step_command(argc - 2, argv + 2);
+    else if (strcmp(what, "attention") == 0)
+        bench_attention_command(argc - 2, argv + 2);
+    else if (strcmp(what, "generate") == 0)
+        bench_generate_command(argc - 2, argv + 2);
     else if (strcmp(what, "op") == 0)
         bench_op();
     else if (strcmp(what, "all") == 0)
         bench_all();
-    else if (strcmp(what, "step") == 0) {
-        step_case c = parse_step(argc - 2, argv + 2);
-        bench_step(&c);
-    } else {
-        fprintf(stderr, "usage: bench peak | gemm [--ta] [--tb] MxNxK ... | rows | step [--layers N ...] | op | all\n");
+    else {
+        fprintf(stderr, "usage: bench peak | gemm [--ta] [--tb] MxNxK ... | rows | step [--layers N ...] |\n"
+                        "       attention [--kind KIND --n N ...] | generate [--layers N ...] | op | all\n");
         return 2;
     }
     return 0;

@@ -12,7 +12,7 @@
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals)                           \
     X(nn) X(nn_refusals) X(attention) X(linear_attention) X(rotary)          \
-    X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile)
+    X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile) X(bench)
 /* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);

@@ -23,18 +23,20 @@ static bool flush_right; /* operands end at the page above; else they begin at t
 static void open_rooms(bool right) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const int zero = open("/dev/zero", O_RDWR);
+    const gr_real half = GR_R(0.5);
     ck_assert(zero >= 0 && ROOM % page == 0);
     for (int i = 0; i < OPERANDS; i++) {
         char *all = mmap(NULL, ROOM + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE, zero, 0);
         ck_assert(all != MAP_FAILED);
         ck_assert(mprotect(all, page, PROT_NONE) == 0 && mprotect(all + page + ROOM, page, PROT_NONE) == 0);
         room[i] = all + page;
+        for (size_t at = 0; at < ROOM; at += sizeof(gr_real)) memcpy(room[i] + at, &half, sizeof half);
     }
     close(zero);
     flush_right = right;
 }
 
-/* The n numbers of operand i, against the guard. */
+/* The n numbers of operand i, against the guard; 0.5 at first. */
 static gr_real *place(int i, size_t n) {
     char *end = room[i] + ROOM;
     return (gr_real *)(void *)(flush_right ? end - n * sizeof(gr_real) : room[i]);
@@ -170,9 +172,9 @@ static size_t matrix_extent(size_t rows, size_t columns) {
 static gr_gemm product_of(size_t m, size_t n, size_t k, bool a_transposed, bool b_transposed) {
     const ptrdiff_t a_row = (ptrdiff_t)(a_transposed ? m : k) + 1, b_row = (ptrdiff_t)(b_transposed ? k : n) + 1;
     gr_gemm g = {.m = m, .n = n, .k = k, .c_row = (ptrdiff_t)n + 1, .accumulate = (m + n + k) % 2 == 1};
-    g.a = numbers(A, a_transposed ? matrix_extent(k, m) : matrix_extent(m, k));
-    g.b = numbers(B, b_transposed ? matrix_extent(n, k) : matrix_extent(k, n));
-    g.c = numbers(C, matrix_extent(m, n));
+    g.a = place(A, a_transposed ? matrix_extent(k, m) : matrix_extent(m, k));
+    g.b = place(B, b_transposed ? matrix_extent(n, k) : matrix_extent(k, n));
+    g.c = place(C, matrix_extent(m, n));
     g.scratch = place(SCRATCH, GR_GEMM_SCRATCH);
     g.a_row = a_transposed ? 1 : a_row, g.a_col = a_transposed ? a_row : 1;
     g.b_row = b_transposed ? 1 : b_row, g.b_col = b_transposed ? b_row : 1;

@@ -9,7 +9,7 @@
 /* Queries and keys of a tile. Its scores must stay in a core's cache, twice; it should be large, because each tile of
  * keys is packed anew for every tile of queries; and small, because of the triangle on the diagonal half is computed in
  * vain. Measured, see docs/performance.md. */
-enum { TILE = 128, TILE_SCORES = TILE * TILE };
+enum { TILE = 128, TILE_ROW = TILE + GR_ROW_ROOM, TILE_SCORES = TILE * TILE_ROW };
 static_assert((int)TILE <= (int)GR_MASK_ROW, "a mask must be able to show a row of a tile");
 
 /* A matrix with any strides. */
@@ -170,7 +170,7 @@ static void drop(const attention_job *job, const tile *t, int64_t r, gr_real *ro
 static void join_tile(const attention_job *job, const tile *t, gr_real *s, gr_online *state, matrix out) {
     gr_real room[GR_MASK_ROW];
     for (int64_t r = 0; r < t->rows; r++) {
-        gr_real *x = s + r * TILE, *o = out.x + r * out.row;
+        gr_real *x = s + r * TILE_ROW, *o = out.x + r * out.row;
         const tile_row row = row_at(t, r, room);
         gr_real factor = job->kernels->softmax_join((size_t)row.count, x + row.from, row.allow,
                                                     (gr_real)job->saved->scale, &state[r]);
@@ -182,7 +182,7 @@ static void join_tile(const attention_job *job, const tile *t, gr_real *s, gr_on
 
 /* O = O e^(old peak - peak) + e^(S - peak) V, S = Q K^T, for one tile of scores. */
 static void attend_tile(const attention_job *job, const tile *t, gr_online *state, matrix out, int thread) {
-    const matrix s = {job->tiles + (size_t)thread * 2 * TILE_SCORES, TILE, 1};
+    const matrix s = {job->tiles + (size_t)thread * 2 * TILE_SCORES, TILE_ROW, 1};
     const matrix q = rows_from(matrix_of(job->q, t->lead), t->i), k = rows_from(matrix_of(job->k, t->lead), t->j);
     const matrix v = rows_from(matrix_of(job->v, t->lead), t->j);
     multiply(job, thread, t->rows, t->columns, job->d, q, transposed(k), s, false, false);
@@ -240,7 +240,7 @@ static void differentiate_tile(const attention_job *job, const tile *t, gr_real 
     gr_real room[GR_MASK_ROW];
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t at = t->lead * job->queries + t->i + r;
-        gr_real *x = s + r * TILE, *dx = dp + r * TILE;
+        gr_real *x = s + r * TILE_ROW, *dx = dp + r * TILE_ROW;
         const tile_row row = row_at(t, r, room);
         drop(job, t, r, dx);
         job->kernels->attention_dx((size_t)row.count, x + row.from, dx + row.from, row.allow,
@@ -256,7 +256,7 @@ static void differentiate_tile(const attention_job *job, const tile *t, gr_real 
 static void attend_backward(const attention_job *job, const tile *t, int thread) {
     const int64_t m = t->rows, n = t->columns, d = job->d, d_v = job->d_v;
     gr_real *s = job->tiles + (size_t)thread * 2 * TILE_SCORES;
-    const matrix p = {s, TILE, 1}, ds = {s + TILE_SCORES, TILE, 1};
+    const matrix p = {s, TILE_ROW, 1}, ds = {s + TILE_SCORES, TILE_ROW, 1};
     const matrix q = rows_from(matrix_of(job->q, t->lead), t->i), k = rows_from(matrix_of(job->k, t->lead), t->j);
     const matrix v = rows_from(matrix_of(job->v, t->lead), t->j);
     const matrix d_out = rows_from(matrix_of(job->d_output, t->lead), t->i);

@@ -50,6 +50,8 @@ typedef struct gr_adam_step {
     double pull; /* and g grows by pull w: the decay of plain Adam */
 } gr_adam_step;
 
+enum { GR_ROW_ROOM = 16 };
+
 /* A softmax that has seen a part of its row: the largest score, and sum e^(score - peak); -inf and 0 at first. */
 typedef struct gr_online {
     gr_real peak, total;
@@ -88,7 +90,8 @@ typedef struct gr_kernels {
     /* dx += factor (e^(x - lse) - [i = target]) */
     void (*cross_entropy_dx)(size_t n, gr_real *dx, const gr_real *x, gr_real lse, gr_real factor, size_t target);
 
-    /* Attention on a row of a tile of scores; see attention.h. */
+    /* Attention on a row of a tile of scores, see attention.h; x, dp and allow have room for n rounded up to
+     * GR_ROW_ROOM. */
     gr_real (*softmax_join)(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online *so_far);
     void (*attention_dx)(size_t n, gr_real *x, gr_real *dp, const gr_real *allow, gr_real scale, gr_real peak,
                          gr_real inverse, gr_real delta);

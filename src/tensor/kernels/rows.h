@@ -37,8 +37,9 @@ static gr_real row_peak(size_t n, const gr_real *x) {
         GR_SIMD for (size_t l = 0; l < LANES; l++) lane[l] = x[first + l] > lane[l] ? x[first + l] : lane[l];
     }
     for (size_t i = first; i < n; i++) peak = x[i] > peak ? x[i] : peak;
-    for (size_t l = 0; l < LANES; l++) peak = lane[l] > peak ? lane[l] : peak;
-    return peak;
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
+    return lane[0] > peak ? lane[0] : peak;
 }
 
 /* Sums down columns: the tree of tree.h for each column, a strip of columns at a time. */
