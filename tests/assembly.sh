@@ -17,8 +17,8 @@ room=$(mktemp -d) || exit 1
 trap 'rm -rf "$room"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# object, instruction set, precision: prints what is wrong; nothing is all right. Names are compared up to the first point, because
-# compilers make clones ("full_tile.constprop.0"); what is inlined counts where it has gone.
+# object, instruction set, precision: prints what is wrong; nothing is all right. Names are compared up to the first
+# point, because compilers make clones ("full_tile.constprop.0"); what is inlined counts where it has gone.
 faults() {
     case $2 in
     avx512) wide='%zmm' tile=16 ;; # TILE_M rows of two vectors, kernels/matmul.h
@@ -28,7 +28,7 @@ faults() {
     [ "$3" = float ] && terms=7 || terms=13 # K_EXP_TERMS, kernels/math.h
     "$objdump" -dr --no-show-raw-insn "$1" | awk -v wide="$wide" -v tile="$tile" -v terms="$terms" '
         BEGIN {
-            split("matmul multiply_block full_tile edge_tile pack", names)
+            split("matmul multiply multiply_few multiply_block tile full_tile edge_tile ragged_tile pack", names)
             for (i in names) part[names[i]] = "the product"
             part["exp_map"] = "exp"
             part["row_sum_squares"] = part["softmax_dx"] = "no fma"
@@ -100,6 +100,7 @@ case $($cc -dumpmachine) in
 x86_64*)
     refuses "without -mfma" "the product has 0 vector fma" avx2_flags=-mavx2
     refuses "fma as a call" "calls fmaf" "avx2_flags=-mavx2 -D__FMA__"
-    refuses "contraction" "row_sum_squares: vfmadd" "BITS=-ffp-contract=fast -fopenmp-simd -fno-math-errno -fno-trapping-math"
+    refuses "contraction" "row_sum_squares: vfmadd" \
+        "BITS=-ffp-contract=fast -fopenmp-simd -fno-math-errno -fno-trapping-math"
     ;;
 esac

@@ -12,6 +12,7 @@
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals)                           \
     X(nn) X(nn_refusals) X(attention) X(linear_attention) X(rotary)          \
+    X(mask) X(mask_refusals) X(fused) X(fused_bits)                          \
     X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile) X(bench)
 /* clang-format on */
 

@@ -1,6 +1,11 @@
 /* The matrix product of every instruction set against the three loops of the reference, with == on the bits. */
 #include "kernels.h"
 
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { END = 999999 };                  /* of a list of sizes */
 enum { ELEMENTS = 1 << 20, EXTRA = 3 }; /* columns beyond those of C, which must stay as they are */
 static gr_real a[ELEMENTS], b[ELEMENTS], c_before[ELEMENTS], c_fast[ELEMENTS], c_plain[ELEMENTS];
 static gr_real scratch[GR_GEMM_SCRATCH];
@@ -59,14 +64,86 @@ TEST(every_size_around_a_tile_gives_the_bits_of_the_reference) {
 TEST(every_number_of_blocks_gives_the_bits_of_the_reference) {
     const gr_kernels *k = gr_kernels_select(isa_names[_i]);
     enum { K = GR_GEMM_BLOCK_K, N = GR_GEMM_BLOCK_N, SOME = 300 };
-    const size_t size[][3] = {{13, 37, K - 1}, {12, 32, K},        {13, 37, K + 1}, {7, 33, 2 * K - 1},
-                              {7, 33, 2 * K},  {5, 9, 2 * K + 1},  {6, N - 1, 40},  {13, N, 41},
-                              {50, N + 1, 17}, {33, N + 1, K + 1}, {1, 600, SOME},  {67, SOME, SOME},
-                              {SOME, 1, SOME}, {131, 129, 127}};
+    const size_t size[][3] = {
+        {13, 37, K - 1}, {12, 32, K},     {13, 37, K + 1}, {7, 33, 2 * K - 1}, {7, 33, 2 * K}, {5, 9, 2 * K + 1},
+        {6, N - 1, 40},  {13, N, 41},     {50, N + 1, 17}, {33, N + 1, K + 1}, {1, 600, SOME}, {67, SOME, SOME},
+        {SOME, 1, SOME}, {131, 129, 127}, {95, 65, 64},    {96, 64, 65},       {127, 65, 64},  {128, 64, 65}};
     draw_operands(TAME);
     for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
         for (int accumulate = 0; accumulate < 2; accumulate++)
             compare(k, product_of(size[s][0], size[s][1], size[s][2], BY_ROWS, BY_ROWS, accumulate));
+}
+
+static void compare_all(const gr_kernels *k, const size_t (*list)[10], layout of_a, layout of_b) {
+    for (const size_t *m = list[0]; *m != END; m++)
+        for (const size_t *n = list[1]; *n != END; n++)
+            for (const size_t *depth = list[2]; *depth != END; depth++)
+                for (int accumulate = 0; accumulate < 2; accumulate++)
+                    compare(k, product_of(*m, *n, *depth, of_a, of_b, accumulate));
+}
+
+/* One row and two go by strips of 1, 2, 4 and 8 vectors; three do not. */
+TEST(few_rows_give_the_bits_of_the_reference) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t size[][10] = {
+        {1, 2, 3, END}, {0, 1, 15, 16, 31, 65, 127, 128, 257, END}, {0, 1, 2, 31, 128, 131, END}};
+    draw_operands(TAME);
+    for (int of_a = BY_ROWS; k && of_a <= SPREAD; of_a++)
+        for (int of_b = BY_ROWS; of_b <= SPREAD; of_b++) compare_all(k, size, (layout)of_a, (layout)of_b);
+}
+
+/* Squares of 4 and 8 are transposed as one; what is left over, below and beside, number by number. */
+TEST(transposed_operands_give_the_bits_of_the_reference) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t size[][10] = {
+        {3, 4, 5, 7, 8, 9, 13, 33, END}, {3, 4, 7, 8, 9, 31, 32, 41, 65, END}, {1, 3, 4, 7, 8, 9, 16, 37, END}};
+    draw_operands(TAME);
+    for (int of_a = BY_ROWS; k && of_a <= BY_COLUMNS; of_a++)
+        for (int of_b = BY_ROWS; of_b <= BY_COLUMNS; of_b++) compare_all(k, size, (layout)of_a, (layout)of_b);
+}
+
+/* n numbers behind which reading is a fault. */
+static gr_real *before_a_wall(size_t n, gr_real **room) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (n * sizeof(gr_real) + page - 1) / page * page;
+    void *whole = NULL;
+    ck_assert(posix_memalign(&whole, page, bytes + page) == 0);
+    ck_assert(mprotect((char *)whole + bytes, page, PROT_NONE) == 0);
+    *room = whole;
+    return (gr_real *)((char *)whole + bytes) - n;
+}
+
+static void tear_down(size_t n, gr_real *room) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (n * sizeof(gr_real) + page - 1) / page * page;
+    ck_assert(mprotect((char *)room + bytes, page, PROT_READ | PROT_WRITE) == 0);
+    free(room);
+}
+
+static void multiply_before_walls(const gr_kernels *k, gr_gemm g) {
+    gr_real *room[3], *walled[3];
+    const gr_real *from[] = {a, b, c_before};
+    const size_t n[] = {g.m * g.k, g.k * g.n, g.m * g.n};
+    for (int i = 0; i < 3; i++) {
+        walled[i] = before_a_wall(n[i], &room[i]);
+        memcpy(walled[i], from[i], n[i] * sizeof(gr_real));
+    }
+    g.c_row = (ptrdiff_t)g.n;
+    memcpy(c_plain, c_before, n[2] * sizeof *c_plain);
+    g.c = c_plain, gr_kernels_select("reference")->matmul(&g);
+    g.a = walled[0], g.b = walled[1], g.c = walled[2], k->matmul(&g);
+    expect_same(k, "matmul before a wall", n[2], g.c, c_plain);
+    for (int i = 0; i < 3; i++) tear_down(n[i], room[i]);
+}
+
+TEST(nothing_beyond_an_operand_is_touched) {
+    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const size_t m[] = {1, 2, 3, 5, 7, 9, 97, 129}, n[] = {1, 5, 15, 17, 33, 65}, depth[] = {1, 7, 9, 19};
+    draw_operands(TAME);
+    for (size_t x = 0; k && x < sizeof m / sizeof m[0]; x++)
+        for (size_t y = 0; y < sizeof n / sizeof n[0]; y++)
+            for (size_t z = 0; z < sizeof depth / sizeof depth[0]; z++)
+                for (int i = 0; i < 4; i++)
+                    multiply_before_walls(
+                        k, product_of(m[x], n[y], depth[z], (layout)(i % 2), (layout)(i / 2), (x + y + z) % 2));
 }
 
 TEST(operands_may_have_any_strides) {
@@ -140,6 +217,9 @@ Suite *matmul_suite(void) {
     Suite *suite = suite_create("matmul");
     add_rows(suite, "tiles", every_size_around_a_tile_gives_the_bits_of_the_reference, ISAS);
     add_rows(suite, "blocks", every_number_of_blocks_gives_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "few rows", few_rows_give_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "transposed", transposed_operands_give_the_bits_of_the_reference, ISAS);
+    add_rows(suite, "walls", nothing_beyond_an_operand_is_touched, ISAS);
     add_rows(suite, "strides", operands_may_have_any_strides, ISAS);
     add_rows(suite, "numbers", numbers_of_every_kind_give_the_bits_of_the_reference, ISAS);
     add_rows(suite, "hiding", a_hidden_factor_is_not_read, ISAS + 1);

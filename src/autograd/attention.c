@@ -11,8 +11,8 @@
 static double attention_flops(const gr_tensor *out, gr_tensor *const *in) {
     int n = out->shape.ndim;
     double keys = (double)in[1]->shape.dim[n - 2], d = (double)in[0]->shape.dim[n - 1];
-    double rows = (double)gr_shape_numel(out->shape) / (double)out->shape.dim[n - 1];
-    return 2 * rows * keys * (d + (double)out->shape.dim[n - 1]);
+    double d_v = (double)out->shape.dim[n - 1], rows = d_v > 0 ? (double)gr_shape_numel(out->shape) / d_v : 0;
+    return 2 * rows * keys * (d + d_v);
 }
 
 const gr_op gr_op_attention = {.name = "attention",
@@ -61,23 +61,21 @@ static gr_tensor *textbook(gr_tensor *const in[3], const gr_attention_options *o
     return gr_attention_output(weights, in[2]); /* (..., Tq, Dv) */
 }
 
-/* A tensor that lies in memory as `like` does, axes outermost first; its last axis is contiguous. Heads that are views
- * of (B, T, H D) so give an output that is a view of (B, T, H D). */
-static gr_tensor *new_like(gr_tensor *like, gr_shape shape) {
-    int order[GR_MAX_DIMS], n = shape.ndim;
+/* A tensor for a result of this shape that lies in memory as `like` does, its last axis contiguous; axis k of the
+ * result is its axis order->axis[k]. Heads that are views of (B, T, H D) so give an output that is a view of (B, T, H
+ * D). */
+static gr_tensor *new_like(gr_tensor *like, gr_shape shape, gr_axes *order) {
+    int outer[GR_MAX_DIMS], n = shape.ndim;
     for (int i = 0; i < n - 1; i++) { /* by insertion: the widest stride first */
         int at = i;
-        for (; at > 0 && like->stride[order[at - 1]] < like->stride[i]; at--) order[at] = order[at - 1];
-        order[at] = i;
+        for (; at > 0 && like->stride[outer[at - 1]] < like->stride[i]; at--) outer[at] = outer[at - 1];
+        outer[at] = i;
     }
-    order[n - 1] = n - 1;
+    outer[n - 1] = n - 1;
     gr_shape lies = {n, {0}};
-    for (int i = 0; i < n; i++) lies.dim[i] = shape.dim[order[i]];
-    gr_tensor *x = gr_new(like->ctx, "attention", false, lies);
-    if (gr_is_inert(x)) return x;
-    int64_t stride[GR_MAX_DIMS];
-    for (int i = 0; i < n; i++) stride[order[i]] = x->stride[i];
-    return gr_view(x, shape, stride, 0);
+    order->count = n;
+    for (int i = 0; i < n; i++) lies.dim[i] = shape.dim[outer[i]], order->axis[outer[i]] = i;
+    return gr_new(like->ctx, "attention", false, lies);
 }
 
 /* peak + log sum e^(score - peak), a constant; -inf where nothing is seen. */
@@ -103,11 +101,11 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
     if (options.dropout > 0) s.drop = (gr_kept){gr_rng_next(options.rng), options.dropout};
     gr_shape rows = q->shape, shape = q->shape;
     rows.ndim--, shape.dim[rows.ndim] = gr_dim(v, -1);
-    gr_tensor *y = new_like(q, shape);
+    gr_tensor *y = new_like(q, shape, &s.order);
     s.peak = gr_new(q->ctx, "attention", false, rows);
     s.inverse = gr_new(q->ctx, "attention", false, rows);
     if (!gr_ok(q->ctx)) return gr_inert(q->ctx);
     gr_attention_tiles(y, in, &s);
     if (options.logsumexp) *options.logsumexp = logsumexp_of(&s);
-    return gr_record(&gr_op_attention, y, 3, in, &s, sizeof s);
+    return gr_permute(gr_record(&gr_op_attention, y, 3, in, &s, sizeof s), s.order);
 }

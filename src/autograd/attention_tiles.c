@@ -37,13 +37,25 @@ typedef struct attention_job {
     gr_tensor *q, *k, *v, *output;
     gr_tensor *d_output, *dq, *dk, *dv, *delta; /* backward only; a gradient that is not wanted is NULL */
     bool hide;                                  /* something is not finite: what meets a weight of 0 is not read */
-    gr_real *tiles, *scratch;                   /* of all threads */
-    int64_t (*pairs)[2];                        /* backward: the tiles of a round, as (lead, tile of queries) */
+    gr_tensor *shared[3];                       /* and where to add it when another operand is the same tensor */
+    gr_tensor *tiles;                           /* of all threads, as is: */
+    gr_real *scratch;
+    int64_t (*pairs)[2]; /* backward: the tiles of a round, as (lead, tile of queries) */
     int64_t round, rounds;
 } attention_job;
 
-static bool start_job(attention_job *job, gr_tensor *output, gr_tensor *const in[3], const attention_saved *s) {
-    gr_context *ctx = output->ctx;
+static gr_tensor *permuted(gr_tensor *x, gr_axes order) {
+    gr_shape shape = x->shape;
+    int64_t stride[GR_MAX_DIMS];
+    for (int k = 0; k < shape.ndim; k++)
+        shape.dim[k] = x->shape.dim[order.axis[k]], stride[k] = x->stride[order.axis[k]];
+    return gr_view(x, shape, stride, 0);
+}
+
+static bool start_job(attention_job *job, gr_tensor *lies, gr_tensor *const in[3], const attention_saved *s) {
+    gr_context *ctx = lies->ctx;
+    gr_tensor *output = permuted(lies, s->order);
+    if (gr_is_inert(output)) return false;
     int n = output->shape.ndim;
     *job = (attention_job){.kernels = ctx->kernels, .saved = s, .q = in[0], .k = in[1], .v = in[2], .output = output};
     job->scores = output->shape;
@@ -54,12 +66,9 @@ static bool start_job(attention_job *job, gr_tensor *output, gr_tensor *const in
     job->rounds = job->query_tiles > job->key_tiles ? job->query_tiles : job->key_tiles;
     job->leads = 1;
     for (int k = 0; k < n - 2; k++) job->leads *= output->shape.dim[k];
-    gr_tensor *tiles = gr_pool_take(ctx, GR_SHAPE(gr_max_threads(), 2, TILE_SCORES));
+    job->tiles = gr_pool_take(ctx, GR_SHAPE(gr_max_threads(), 2, TILE_SCORES));
     job->scratch = gr_product_scratch(ctx);
-    if (gr_is_inert(tiles) || !job->scratch) return false;
-    job->tiles = tiles->data;
-    gr_pool_give(tiles); /* nothing is taken while the job runs */
-    return true;
+    return !gr_is_inert(job->tiles) && job->scratch;
 }
 
 /* C (m, n) = A (m, k) B (k, n), or C += */
@@ -110,7 +119,7 @@ typedef struct tile {
 
 /* Cut down to the columns of which something is visible. */
 static tile trimmed(tile t) {
-    gr_part part = gr_mask_part(&t.mask, t.i, t.i + t.rows, t.j, t.j + t.columns);
+    gr_masked_part part = gr_mask_part(&t.mask, t.i, t.i + t.rows, t.j, t.j + t.columns);
     t.seen = part.seen, t.j = part.from, t.columns = part.to - part.from;
     return t;
 }
@@ -142,7 +151,7 @@ typedef struct tile_row {
 
 static tile_row row_at(const tile *t, int64_t r, gr_real *room) {
     if (t->seen == GR_SEEN_ALL) return (tile_row){0, t->columns, NULL};
-    gr_part part = gr_mask_part(&t->mask, t->i + r, t->i + r + 1, t->j, t->j + t->columns);
+    gr_masked_part part = gr_mask_part(&t->mask, t->i + r, t->i + r + 1, t->j, t->j + t->columns);
     tile_row row = {part.from - t->j, part.to - part.from, NULL};
     if (part.seen != GR_SEEN_SOME) return row;
     gr_mask_row(&t->mask, t->i + r, part.from, part.to, room);
@@ -182,7 +191,7 @@ static void join_tile(const attention_job *job, const tile *t, gr_real *s, gr_on
 
 /* O = O e^(old peak - peak) + e^(S - peak) V, S = Q K^T, for one tile of scores. */
 static void attend_tile(const attention_job *job, const tile *t, gr_online *state, matrix out, int thread) {
-    const matrix s = {job->tiles + (size_t)thread * 2 * TILE_SCORES, TILE_ROW, 1};
+    const matrix s = {job->tiles->data + (size_t)thread * 2 * TILE_SCORES, TILE_ROW, 1};
     const matrix q = rows_from(matrix_of(job->q, t->lead), t->i), k = rows_from(matrix_of(job->k, t->lead), t->j);
     const matrix v = rows_from(matrix_of(job->v, t->lead), t->j);
     multiply(job, thread, t->rows, t->columns, job->d, q, transposed(k), s, false, false);
@@ -225,12 +234,13 @@ static void run_forward(size_t begin, size_t end, int thread, void *arg) {
     }
 }
 
-void gr_attention_tiles(gr_tensor *output, gr_tensor *const in[3], const attention_saved *s) {
+void gr_attention_tiles(gr_tensor *lies, gr_tensor *const in[3], const attention_saved *s) {
     attention_job job;
-    if (!start_job(&job, output, in, s)) return;
+    if (!start_job(&job, lies, in, s)) return;
     job.hide = !is_finite(job.v, job.leads);
     size_t cost = (size_t)(2 * TILE * job.keys * (job.d + job.d_v + GR_COST_OF_EXP));
     gr_parallel_for((size_t)(job.leads * job.query_tiles), cost, run_forward, &job);
+    gr_pool_give(job.tiles);
 }
 
 /* -- Backward ------------------------------------------------------------------------------------------------------ */
@@ -255,7 +265,7 @@ static void differentiate_tile(const attention_job *job, const tile *t, gr_real 
 /* dV += P^T dO, dQ += dS K, dK += dS^T Q for one tile of scores. */
 static void attend_backward(const attention_job *job, const tile *t, int thread) {
     const int64_t m = t->rows, n = t->columns, d = job->d, d_v = job->d_v;
-    gr_real *s = job->tiles + (size_t)thread * 2 * TILE_SCORES;
+    gr_real *s = job->tiles->data + (size_t)thread * 2 * TILE_SCORES;
     const matrix p = {s, TILE_ROW, 1}, ds = {s + TILE_SCORES, TILE_ROW, 1};
     const matrix q = rows_from(matrix_of(job->q, t->lead), t->i), k = rows_from(matrix_of(job->k, t->lead), t->j);
     const matrix v = rows_from(matrix_of(job->v, t->lead), t->j);
@@ -301,11 +311,19 @@ static void run_delta(size_t begin, size_t end, int thread, void *arg) {
     }
 }
 
+/* Two tiles of a round may stand in the same rows, one as queries, one as keys: where q, k and v share elements, each
+ * gradient gets memory of its own, and is added at the end. */
 static bool take_gradients(attention_job *job, gr_node *n) {
     gr_tensor **gradient[] = {&job->dq, &job->dk, &job->dv};
     for (int i = 0; i < 3; i++) {
-        *gradient[i] = gr_wants(n, i) ? gr_gradient(n->in[i]) : NULL;
-        if (*gradient[i] && gr_is_inert(*gradient[i])) return false;
+        gr_tensor *x = n->in[i];
+        if (!gr_wants(n, i)) continue;
+        bool own = x->stride[x->shape.ndim - 1] != 1; /* a product writes rows without gaps */
+        for (int k = 0; k < i; k++) own = own || !gr_have_gradients_apart(x, n->in[k]);
+        if (own) job->shared[i] = gr_gradient(x);
+        *gradient[i] = own ? gr_pool_take(x->ctx, x->shape) : gr_gradient_in_place(x, NULL);
+        if (gr_is_inert(*gradient[i])) return false;
+        if (own) gr_clear(*gradient[i]);
     }
     job->delta = gr_pool_take(n->out->ctx, job->saved->peak->shape);
     size_t most = (size_t)(job->leads * job->query_tiles);
@@ -319,8 +337,8 @@ static bool take_gradients(attention_job *job, gr_node *n) {
 void gr_attention_tiles_backward(gr_node *n) {
     attention_job job;
     if (!start_job(&job, n->out, n->in, n->saved)) return;
-    job.d_output = n->out->grad;
-    if (!take_gradients(&job, n)) return;
+    job.d_output = permuted(n->out->grad, job.saved->order);
+    if (gr_is_inert(job.d_output) || !take_gradients(&job, n)) return;
     job.hide = !(is_finite(job.q, job.leads) && is_finite(job.k, job.leads) && is_finite(job.d_output, job.leads));
     gr_parallel_for((size_t)job.leads, GR_COST_OF_TERM * (size_t)(job.queries * job.d_v), run_delta, &job);
     for (job.round = 0; job.round < job.rounds; job.round++) {
@@ -332,5 +350,12 @@ void gr_attention_tiles_backward(gr_node *n) {
         size_t cost = (size_t)(2 * TILE_SCORES * (3 * job.d + 2 * job.d_v + GR_COST_OF_EXP));
         gr_parallel_for(count, cost, run_backward, &job);
     }
+    gr_tensor *own[] = {job.dq, job.dk, job.dv};
+    for (int i = 0; i < 3; i++) {
+        if (!job.shared[i]) continue;
+        gr_run_map(GR_MAP_plus, 0, job.shared[i], 1, &own[i]);
+        gr_pool_give(own[i]);
+    }
     gr_pool_give(job.delta);
+    gr_pool_give(job.tiles);
 }

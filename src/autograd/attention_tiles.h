@@ -12,11 +12,12 @@ typedef struct attention_saved {
     gr_mask mask;
     double scale;
     gr_kept drop;
+    gr_axes order;             /* the output lies in memory as q does; its axes in the order of the scores */
     gr_tensor *peak, *inverse; /* (..., Tq): the largest score of a row, and 1 / sum e^(score - peak) */
 } attention_saved;
 
-/* output (..., Tq, Dv) with contiguous rows, peak and inverse are written. */
-void gr_attention_tiles(gr_tensor *output, gr_tensor *const in[3], const attention_saved *s);
+/* lies, whose axes in s->order are the output (..., Tq, Dv), peak and inverse are written. */
+void gr_attention_tiles(gr_tensor *lies, gr_tensor *const in[3], const attention_saved *s);
 
 /* Adds to the gradients of q, k, v. */
 void gr_attention_tiles_backward(gr_node *n);

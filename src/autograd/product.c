@@ -10,7 +10,8 @@ typedef struct product_rule {
 
 static void add_product(gr_tensor *x, gr_tensor *a, gr_tensor *b, bool zeros_hide) {
     bool fresh;
-    gr_tensor *dx = gr_gradient_fresh(x, &fresh);
+    bool rows = x->stride[x->shape.ndim - 1] == 1; /* as gr_product writes them */
+    gr_tensor *dx = rows ? gr_gradient_in_place(x, &fresh) : gr_gradient_fresh(x, &fresh);
     if (!gr_is_inert(dx)) gr_product(dx, a, b, (gr_product_how){.accumulate = !fresh, .zeros_hide = zeros_hide});
 }
 

@@ -125,9 +125,10 @@ gr_tensor *gr_gradient(gr_tensor *x) {
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands) {
     if (!gr_wants(n, i)) return;
     gr_context *ctx = n->out->ctx;
-    gr_tensor *dx = gr_gradient(n->in[i]);
+    const bool whole = gr_shape_equal(n->in[i]->shape, n->out->shape);
+    gr_tensor *dx = whole ? gr_gradient_in_place(n->in[i], NULL) : gr_gradient(n->in[i]);
     if (gr_is_inert(dx)) return;
-    if (gr_shape_equal(n->in[i]->shape, n->out->shape)) {
+    if (whole) {
         gr_run_map(map, t, dx, count, operands);
         return;
     }

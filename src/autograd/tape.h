@@ -58,6 +58,13 @@ gr_tensor *gr_gradient(gr_tensor *x);
 /* The same without the zeros: when *fresh comes back true, write instead of add. */
 gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh);
 
+/* The same where it will end: of a view, the part of the whole tensor's gradient that it sees, so that nothing is
+ * copied on the way back. It may have any strides. fresh NULL: a new one is zero. */
+gr_tensor *gr_gradient_in_place(gr_tensor *x, bool *fresh);
+
+/* Do the gradients of a and b, in place, share no element, as far as the ops tell that made them? */
+bool gr_have_gradients_apart(gr_tensor *a, gr_tensor *b);
+
 /* Adds map(operands) to the gradient of operand i, summed over the axes along which it was broadcast. The map is one of
  * those that add; every operand has a shape that broadcasts to that of the node's output. */
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);

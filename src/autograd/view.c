@@ -91,6 +91,39 @@ const gr_op gr_op_slice = {
     .name = "slice", .operands = 1, .label = {"x"}, .backward = view_backward, .rule = &(rule){take_slice}};
 const gr_op gr_op_expand = {.name = "expand", .operands = 1, .label = {"x"}, .backward = expand_backward};
 
+/* What x is a view of, through ops that see each element once and copy nothing. */
+static gr_tensor *base_of(gr_tensor *x) {
+    while (x->node && x->node->op->backward == view_backward && !x->retain_grad && gr_wants(x->node, 0)) {
+        gr_tensor *whole = x->node->in[0];
+        if (x->node->op == &gr_op_reshape && x->data != whole->data) break; /* it had to copy */
+        x = whole;
+    }
+    return x;
+}
+
+gr_tensor *gr_gradient_in_place(gr_tensor *x, bool *fresh) {
+    gr_tensor *base = base_of(x);
+    const bool in_place = !x->grad && base != x && gr_is_contiguous(base);
+    if (!in_place) base = x;
+    /* What x does not see, if it is only a part, is to be 0 too. */
+    const bool may_write = fresh && gr_numel(base) == gr_numel(x);
+    if (fresh) *fresh = false;
+    gr_tensor *grad = may_write ? gr_gradient_fresh(base, fresh) : gr_gradient(base);
+    return in_place && !gr_is_inert(grad) ? gr_view(grad, x->shape, x->stride, x->data - base->data) : grad;
+}
+
+static bool is_slice(const gr_tensor *x) { return x->node && x->node->op == &gr_op_slice; }
+
+bool gr_have_gradients_apart(gr_tensor *a, gr_tensor *b) {
+    if (a == b) return false;
+    if (base_of(a) != base_of(b)) return true;
+    if (!is_slice(a) || !is_slice(b) || a->node->in[0] != b->node->in[0]) return false;
+    const geometry *x = a->node->saved, *y = b->node->saved;
+    const int64_t end_x = x->start + x->shape.dim[x->axis] * x->step;
+    const int64_t end_y = y->start + y->shape.dim[y->axis] * y->step;
+    return x->axis == y->axis && (end_x <= y->start || end_y <= x->start);
+}
+
 static gr_tensor *record_view(const gr_op *op, gr_tensor *x, const geometry *g) {
     const rule *r = op->rule;
     return gr_record(op, r->take(x, g), 1, &x, g, sizeof *g);

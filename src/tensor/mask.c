@@ -29,6 +29,7 @@ gr_mask gr_mask_and(gr_mask a, gr_mask b) { return a.count == 0 ? b : b.count ==
 gr_mask gr_mask_or(gr_mask a, gr_mask b) { return a.count == 0 ? a : b.count == 0 ? b : join(a, b, GR_MASK_OR); }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t parts(int64_t n, int64_t size) { return n / size + (n % size != 0); }
 
 /* -- Checking ------------------------------------------------------------------------------------------------------ */
 
@@ -54,9 +55,8 @@ static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mas
         gr_fail(ctx, where, "%s is not (B) for the scores %s", gr_show(x, "len"), gr_show_shape(ctx, scores));
     else if (w->kind == GR_MASK_BLOCKS && w->number < 1)
         gr_fail(ctx, where, "blocks of %lld; must be at least 1", (long long)w->number);
-    else if (w->kind == GR_MASK_BLOCKS &&
-             (x->shape.ndim != 2 || x->shape.dim[0] < (moments + w->number - 1) / w->number ||
-              x->shape.dim[1] < (keys + w->number - 1) / w->number))
+    else if (w->kind == GR_MASK_BLOCKS && (x->shape.ndim != 2 || x->shape.dim[0] < parts(moments, w->number) ||
+                                           x->shape.dim[1] < parts(keys, w->number)))
         gr_fail(ctx, where, "%s has not a block of %lld for each part of the scores %s", gr_show(x, "layout"),
                 (long long)w->number, gr_show_shape(ctx, scores));
     return gr_ok(ctx);

@@ -26,7 +26,8 @@ static stretch stretch_of(const struct gr_mask_word *w, const gr_masked *m, int6
     if (w->kind == GR_MASK_WINDOW) return n > end + m->queries ? (stretch){0, end} : (stretch){t - n + 1, t + n};
     if (w->kind == GR_MASK_GLOBAL) return (stretch){0, t < n ? end : n};
     gr_real length = w->tensor->data[m->batch * w->tensor->stride[0]]; /* padding; NaN shows nothing */
-    return (stretch){0, length > 0 ? length < (gr_real)end ? (int64_t)length : end : 0};
+    int64_t whole = length > 0 ? length < (gr_real)end ? (int64_t)length : end : 0;
+    return (stretch){0, whole < end && (gr_real)whole < length ? whole + 1 : whole};
 }
 
 /* -- Words that look into a tensor --------------------------------------------------------------------------------- */
@@ -64,7 +65,7 @@ static gr_seen seen_of_tensor(const struct gr_mask_word *w, const gr_masked *m, 
             const bool visible = row.x[j * row.step] != 0;
             some = some || visible, all = all && visible;
         }
-        if (row.x) i += row.block - 1 - moment(m, i) % row.block; /* the rest of the block is the same */
+        if (row.x) i += smaller(i1 - i, row.block - moment(m, i) % row.block) - 1; /* the rest of it is the same */
         if (some && !all) return GR_SEEN_SOME;
     }
     return all ? GR_SEEN_ALL : some ? GR_SEEN_SOME : GR_SEEN_NONE;
@@ -72,35 +73,37 @@ static gr_seen seen_of_tensor(const struct gr_mask_word *w, const gr_masked *m, 
 
 /* -- The whole expression ------------------------------------------------------------------------------------------ */
 
-static gr_part part_of_word(const struct gr_mask_word *w, const gr_masked *m, int64_t i0, int64_t i1, int64_t j0,
-                            int64_t j1) {
-    if (has_tensor(w)) return (gr_part){seen_of_tensor(w, m, i0, i1, j0, j1), j0, j1};
+static gr_masked_part part_of_word(const struct gr_mask_word *w, const gr_masked *m, int64_t i0, int64_t i1, int64_t j0,
+                                   int64_t j1) {
+    if (has_tensor(w)) return (gr_masked_part){seen_of_tensor(w, m, i0, i1, j0, j1), j0, j1};
     const stretch a = stretch_of(w, m, i0), b = i1 - i0 > 1 ? stretch_of(w, m, i1 - 1) : a;
     const int64_t from = larger(j0, smaller(a.from, b.from)), to = smaller(j1, larger(a.to, b.to));
     const bool all = larger(a.from, b.from) <= from && smaller(a.to, b.to) >= to;
-    return (gr_part){from >= to ? GR_SEEN_NONE : all ? GR_SEEN_ALL : GR_SEEN_SOME, from, to};
+    return (gr_masked_part){from >= to ? GR_SEEN_NONE : all ? GR_SEEN_ALL : GR_SEEN_SOME, from, to};
 }
 
-static gr_part both(gr_part a, gr_part b) { /* NONE < SOME < ALL */
-    gr_part part = {a.seen < b.seen ? a.seen : b.seen, larger(a.from, b.from), smaller(a.to, b.to)};
+static gr_masked_part both(gr_masked_part a, gr_masked_part b) { /* NONE < SOME < ALL */
+    gr_masked_part part = {a.seen < b.seen ? a.seen : b.seen, larger(a.from, b.from), smaller(a.to, b.to)};
     if (part.from >= part.to) part.seen = GR_SEEN_NONE;
     return part;
 }
 
-static bool covers(gr_part a, gr_part b) { return a.seen == GR_SEEN_ALL && a.from <= b.from && a.to >= b.to; }
+static bool covers(gr_masked_part a, gr_masked_part b) {
+    return a.seen == GR_SEEN_ALL && a.from <= b.from && a.to >= b.to;
+}
 
-static gr_part either(gr_part a, gr_part b) {
+static gr_masked_part either(gr_masked_part a, gr_masked_part b) {
     if (a.seen == GR_SEEN_NONE || covers(b, a)) return b;
     if (b.seen == GR_SEEN_NONE || covers(a, b)) return a;
     const bool joined = a.seen == GR_SEEN_ALL && b.seen == GR_SEEN_ALL && a.from <= b.to && b.from <= a.to;
-    return (gr_part){joined ? GR_SEEN_ALL : GR_SEEN_SOME, smaller(a.from, b.from), larger(a.to, b.to)};
+    return (gr_masked_part){joined ? GR_SEEN_ALL : GR_SEEN_SOME, smaller(a.from, b.from), larger(a.to, b.to)};
 }
 
-gr_part gr_mask_part(const gr_masked *m, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    if (i0 >= i1 || j0 >= j1) return (gr_part){GR_SEEN_NONE, j0, j0};
-    gr_part stack[GR_MASK_WORDS];
+gr_masked_part gr_mask_part(const gr_masked *m, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    if (i0 >= i1 || j0 >= j1) return (gr_masked_part){GR_SEEN_NONE, j0, j0};
+    gr_masked_part stack[GR_MASK_WORDS];
     int depth = 0;
-    stack[0] = (gr_part){GR_SEEN_ALL, j0, j1};
+    stack[0] = (gr_masked_part){GR_SEEN_ALL, j0, j1};
     for (const struct gr_mask_word *w = m->mask->word; w < m->mask->word + m->mask->count; w++) {
         if (w->kind != GR_MASK_AND && w->kind != GR_MASK_OR) {
             stack[depth++] = part_of_word(w, m, i0, i1, j0, j1);

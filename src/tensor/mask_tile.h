@@ -31,11 +31,11 @@ gr_masked gr_masked_at(const gr_mask *mask, gr_shape scores, int64_t matrix);
 /* What queries [i0, i1) see of the keys [j0, j1): nothing outside [from, to), and there nothing, some or all; SOME also
  * when it is too much work to tell. */
 typedef enum gr_seen { GR_SEEN_NONE, GR_SEEN_SOME, GR_SEEN_ALL } gr_seen;
-typedef struct gr_part {
+typedef struct gr_masked_part {
     gr_seen seen;
     int64_t from, to;
-} gr_part;
-gr_part gr_mask_part(const gr_masked *m, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+} gr_masked_part;
+gr_masked_part gr_mask_part(const gr_masked *m, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
 
 /* allow[j - j0] = 1 where query i sees key j, else 0; j1 - j0 at most GR_MASK_ROW. */
 enum { GR_MASK_ROW = 128 };

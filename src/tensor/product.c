@@ -29,25 +29,26 @@ static int64_t leading(const gr_tensor *x, int axis, int axes, int64_t *stride) 
     return dim;
 }
 
-static batch_axes find_batches(const gr_tensor *c, const gr_tensor *a, const gr_tensor *b) {
-    batch_axes found = {0};
+/* Written in place and only as far as there are axes: clearing and copying all of it would take longer than a product
+ * of 8 x 8 matrices. */
+static void find_batches(batch_axes *found, const gr_tensor *c, const gr_tensor *a, const gr_tensor *b) {
     int axes = 0;
+    found->kept = found->summed = 0;
     const gr_tensor *all[] = {a, b, c};
     for (int k = 0; k < 3; k++)
         if (all[k]->shape.ndim - 2 > axes) axes = all[k]->shape.ndim - 2;
     for (int summed = 0; summed < 2; summed++)
         for (int i = 0; i < axes; i++) {
-            int at = found.kept + found.summed;
-            int64_t na = leading(a, i, axes, &found.a[at]), nb = leading(b, i, axes, &found.b[at]);
-            int64_t nc = leading(c, i, axes, &found.c[at]), n = na == 1 ? nb : na;
+            int at = found->kept + found->summed;
+            int64_t na = leading(a, i, axes, &found->a[at]), nb = leading(b, i, axes, &found->b[at]);
+            int64_t nc = leading(c, i, axes, &found->c[at]), n = na == 1 ? nb : na;
             if ((nc != n) != summed) continue;
-            found.dim[at] = n;
+            found->dim[at] = n;
             if (summed)
-                found.summed++;
+                found->summed++;
             else
-                found.kept++;
+                found->kept++;
         }
-    return found;
 }
 
 /* The part of the gemm that belongs to one band. */
@@ -150,7 +151,8 @@ void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how) {
     gr_real *scratch = gr_product_scratch(ctx);
     if (!scratch || !gr_ok(ctx)) return;
     int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
-    product_task t = {.kernels = ctx->kernels, .zeros_hide = how.zeros_hide, .scratch = scratch};
+    product_task t;
+    t.kernels = ctx->kernels, t.zeros_hide = how.zeros_hide, t.scratch = scratch;
     t.gemm = (gr_gemm){.m = (size_t)a->shape.dim[na - 2],
                        .n = (size_t)b->shape.dim[nb - 1],
                        .k = (size_t)a->shape.dim[na - 1],
@@ -163,7 +165,7 @@ void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how) {
                        .c = c->data,
                        .c_row = c->stride[nc - 2],
                        .accumulate = how.accumulate};
-    t.batch = find_batches(c, a, b);
+    find_batches(&t.batch, c, a, b);
     size_t batches = 1, threads = (size_t)gr_max_threads();
     for (int i = 0; i < t.batch.kept; i++) batches *= (size_t)t.batch.dim[i];
     t.cut_rows = t.gemm.m > t.gemm.n;

@@ -4,6 +4,8 @@
 #ifndef GR_MATMUL_H
 #define GR_MATMUL_H
 
+#include "pack.h"
+
 /* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A; AVX-512
  * has 32, but 8 rows hide the latency of fma already and divide the usual sizes. */
 #if defined __AVX512F__
@@ -13,104 +15,149 @@ enum { VECTOR_BYTES = 32, TILE_M = 6 };
 #else
 enum { VECTOR_BYTES = 16, TILE_M = 6 };
 #endif
-enum { TILE_N = 2 * VECTOR_BYTES / sizeof(gr_real) };
+enum { WIDTH = VECTOR_BYTES / sizeof(gr_real), VECTORS = 2, TILE_N = VECTORS * WIDTH };
+enum { STRIP_VECTORS = 8 }; /* of one row: enough to hide the latency of fma */
 
-/* The rows of a tile become separate registers only when their loop is unrolled. */
-#ifdef __clang__
-#    define GR_UNROLL _Pragma("unroll")
-#else
-#    define GR_UNROLL _Pragma("GCC unroll 16")
-#endif
-
-/* panel[p][l] = x[p deep + l across], l < count, filled up with zeros to a whole number of lanes: rows of A or columns
- * of B, read along their closer axis. */
-static inline void pack(size_t lanes, size_t k, size_t count, const gr_real *x, ptrdiff_t across, ptrdiff_t deep,
-                        gr_real *restrict panel) {
-    if (count == lanes && across == 1) {
-        for (size_t p = 0; p < k; p++, x += deep, panel += lanes)
-            GR_SIMD for (size_t l = 0; l < lanes; l++) panel[l] = x[l];
-        return;
-    }
-    for (size_t l = 0; l < lanes; l++)
-        for (size_t p = 0; p < k; p++)
-            panel[p * lanes + l] = l < count ? x[(ptrdiff_t)l * across + (ptrdiff_t)p * deep] : 0;
+typedef gr_real vector GR_VECTOR(VECTOR_BYTES);
+typedef vector vector_in_memory GR_ANYWHERE;
+GR_INLINE vector load(const gr_real *x) { return *(const vector_in_memory *)x; }
+GR_INLINE void store(gr_real *x, vector v) { *(vector_in_memory *)x = v; }
+GR_INLINE vector multiply_add(gr_real a, vector b, vector c) {
+    for (size_t l = 0; l < WIDTH; l++) c[l] = GR_FMA(a, b[l], c[l]);
+    return c;
 }
 
-/* Where a tile reads its operands: A[i][p] at a[i a_row + p a_col], B[p][j] at b[p b_row + j]. */
-typedef struct tile_source {
-    const gr_real *a, *b;
-    ptrdiff_t a_row, a_col, b_row;
-} tile_source;
+/* -- Tiles --------------------------------------------------------------------------------------------------------- */
 
-/* C[i][j] (+)= sum over p of A[i][p] B[p][j] for a whole tile: C stays in registers over all of k. */
-static inline void full_tile(size_t k, tile_source s, gr_real *restrict c, ptrdiff_t c_row, bool accumulate) {
-    gr_real sum[TILE_M][TILE_N] = {{0}};
-    if (accumulate)
-        GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
-            c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
-    for (size_t p = 0; p < k; p++, s.a += s.a_col, s.b += s.b_row)
-        GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++) sum[i][j] =
-            GR_FMA(s.a[(ptrdiff_t)i * s.a_row], s.b[j], sum[i][j]);
-    GR_UNROLL for (size_t i = 0; i < TILE_M; i++) GR_SIMD for (size_t j = 0; j < TILE_N; j++)
-        c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = sum[i][j];
+/* C[i][j] (+)= sum over p < k of A[i][p] B[p][j], k > 0: A[i][p] at a[i a_row + p a_col], B[p][j] at b[p b_row + j]. C
+ * stays in registers over all of k. Rows and vectors are constants. */
+GR_INLINE void tile(size_t rows, size_t vectors, size_t k, const gr_real *a, ptrdiff_t a_row, ptrdiff_t a_col,
+                    const gr_real *b, ptrdiff_t b_row, gr_real *restrict c, ptrdiff_t c_row, bool accumulate) {
+    static const gr_real zeros[STRIP_VECTORS * WIDTH];
+    const gr_real *begin = accumulate ? c : zeros;
+    const ptrdiff_t begin_row = accumulate ? c_row : 0;
+    vector sum[TILE_M][STRIP_VECTORS], row[STRIP_VECTORS];
+    GR_UNROLL for (size_t i = 0; i < rows; i++, begin += begin_row) GR_UNROLL for (size_t v = 0; v < vectors; v++)
+        sum[i][v] = load(begin + v * WIDTH);
+    do {
+        GR_UNROLL for (size_t v = 0; v < vectors; v++) row[v] = load(b + v * WIDTH);
+        GR_UNROLL for (size_t i = 0; i < rows; i++) GR_UNROLL for (size_t v = 0; v < vectors; v++) sum[i][v] =
+            multiply_add(a[(ptrdiff_t)i * a_row], row[v], sum[i][v]);
+        a += a_col, b += b_row;
+    } while (--k > 0);
+    GR_UNROLL for (size_t i = 0; i < rows; i++, c += c_row) GR_UNROLL for (size_t v = 0; v < vectors; v++)
+        store(c + v * WIDTH, sum[i][v]);
 }
 
-/* A tile at the edge goes through a whole tile on the side. Its panels are packed, with zeros beyond. */
-static void edge_tile(size_t k, size_t height, size_t width, tile_source s, gr_real *c, ptrdiff_t c_row,
+/* A is a packed panel. */
+static void full_tile(size_t k, const gr_real *a, const gr_real *b, ptrdiff_t b_row, gr_real *c, ptrdiff_t c_row,
                       bool accumulate) {
-    gr_real side[TILE_M * TILE_N] = {0};
-    for (size_t i = 0; accumulate && i < height; i++)
-        for (size_t j = 0; j < width; j++) side[i * TILE_N + j] = c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
-    full_tile(k, s, side, TILE_N, accumulate);
-    for (size_t i = 0; i < height; i++)
-        for (size_t j = 0; j < width; j++) c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = side[i * TILE_N + j];
+    tile(TILE_M, VECTORS, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);
 }
 
-/* Packing is paid once for every tile that reads the panel again; below these many rows or columns of tiles it costs
- * more than it saves, and the tile reads A or B where it lies. */
-enum { WORTH_PACKING_B = 4 * TILE_M, WORTH_PACKING_A = 4 * TILE_N };
+/* A tile of fewer rows or vectors: each number of them has code of its own. */
+static void edge_tile(size_t rows, size_t vectors, size_t k, const gr_real *a, const gr_real *b, ptrdiff_t b_row,
+                      gr_real *c, ptrdiff_t c_row, bool accumulate) {
+/* clang-format off */
+#define TILE(r)                                                                                                        \
+    if (rows == (r) && vectors == 1) tile(r, 1, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);                     \
+    if (rows == (r) && vectors == 2) tile(r, 2, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);
+    TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+#ifdef __AVX512F__
+    TILE(7) TILE(8)
+#endif
+/* clang-format on */
+#undef TILE
+}
 
-/* One block of B times all rows of A. B's panels are in scratch, or it is read in place; A's panel follows them. */
+/* A tile that ends within a vector goes through whole ones on the side. */
+static void ragged_tile(size_t rows, size_t columns, size_t k, const gr_real *a, const gr_real *b, gr_real *c,
+                        ptrdiff_t c_row, bool accumulate) {
+    gr_real side[TILE_M * TILE_N];
+    for (size_t i = 0; accumulate && i < rows; i++)
+        for (size_t j = 0; j < columns; j++) side[i * TILE_N + j] = c[(ptrdiff_t)i * c_row + (ptrdiff_t)j];
+    edge_tile(rows, (columns + WIDTH - 1) / WIDTH, k, a, b, TILE_N, side, TILE_N, accumulate);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) c[(ptrdiff_t)i * c_row + (ptrdiff_t)j] = side[i * TILE_N + j];
+}
+
+/* -- Blocks -------------------------------------------------------------------------------------------------------- */
+
+/* Packing B is paid once for every TILE_M rows of A; with no more rows than these it costs more than it saves, and
+ * tiles read B where it lies. */
+enum { WORTH_PACKING_B = 16 * TILE_M };
+
+/* One block of B, (depth, width), times all rows of A. B's panels are in scratch, or it is read in place; A's panel
+ * follows them. */
 static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0, size_t width, bool b_in_place,
                            bool accumulate) {
     gr_real *panel = g->scratch + GR_GEMM_BLOCK_K * GR_GEMM_BLOCK_N;
     for (size_t i = 0; i < g->m; i += TILE_M) {
-        size_t height = g->m - i < TILE_M ? g->m - i : TILE_M;
-        const gr_real *a = g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col;
-        bool a_in_place = height == TILE_M && width < WORTH_PACKING_A && width % TILE_N == 0;
-        if (!a_in_place) pack(TILE_M, depth, height, a, g->a_row, g->a_col, panel);
+        size_t rows = g->m - i < TILE_M ? g->m - i : TILE_M;
+        pack(PANEL_M, depth, rows, g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col, g->a_row, g->a_col,
+             panel);
         for (size_t j = 0; j < width; j += TILE_N) {
-            size_t wide = width - j < TILE_N ? width - j : TILE_N;
+            size_t columns = width - j < TILE_N ? width - j : TILE_N;
             gr_real *c = g->c + (ptrdiff_t)i * g->c_row + (ptrdiff_t)(j0 + j);
-            tile_source s = {panel, g->scratch + j * depth, 1, TILE_M, TILE_N};
-            if (a_in_place) s.a = a, s.a_row = g->a_row, s.a_col = g->a_col;
-            if (b_in_place && wide == TILE_N)
-                s.b = g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j), s.b_row = g->b_row;
-            if (height < TILE_M || wide < TILE_N)
-                edge_tile(depth, height, wide, s, c, g->c_row, accumulate);
-            else if (a_in_place || b_in_place)
-                full_tile(depth, s, c, g->c_row, accumulate);
+            const gr_real *b = g->scratch + j * depth;
+            ptrdiff_t b_row = TILE_N;
+            if (b_in_place && columns % WIDTH == 0)
+                b = g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j), b_row = g->b_row;
+            if (rows == TILE_M && columns == TILE_N)
+                full_tile(depth, panel, b, b_row, c, g->c_row, accumulate);
+            else if (columns % WIDTH == 0)
+                edge_tile(rows, columns / WIDTH, depth, panel, b, b_row, c, g->c_row, accumulate);
             else
-                full_tile(depth, (tile_source){s.a, s.b, 1, TILE_M, TILE_N}, c, g->c_row, accumulate);
+                ragged_tile(rows, columns, depth, panel, b, c, g->c_row, accumulate);
         }
     }
 }
 
-static void matmul(const gr_gemm *g) {
+static void multiply(const gr_gemm *g) {
     const bool b_in_place = g->b_col == 1 && g->m < WORTH_PACKING_B;
     for (size_t j0 = 0; j0 < g->n; j0 += GR_GEMM_BLOCK_N) {
         size_t width = g->n - j0 < GR_GEMM_BLOCK_N ? g->n - j0 : GR_GEMM_BLOCK_N;
-        for (size_t k0 = 0; k0 < g->k || k0 == 0; k0 += GR_GEMM_BLOCK_K) { /* k = 0: one round, which sets C to 0 */
+        for (size_t k0 = 0; k0 < g->k; k0 += GR_GEMM_BLOCK_K) {
             size_t depth = g->k - k0 < GR_GEMM_BLOCK_K ? g->k - k0 : GR_GEMM_BLOCK_K;
             for (size_t j = 0; j < width; j += TILE_N) {
-                size_t wide = width - j < TILE_N ? width - j : TILE_N;
-                if (b_in_place && wide == TILE_N) continue;
-                pack(TILE_N, depth, wide, g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_col,
+                size_t columns = width - j < TILE_N ? width - j : TILE_N;
+                if (b_in_place && columns % WIDTH == 0) continue;
+                pack(TILE_N, depth, columns, g->b + (ptrdiff_t)k0 * g->b_row + (ptrdiff_t)(j0 + j) * g->b_col, g->b_col,
                      g->b_row, g->scratch + j * depth);
             }
             multiply_block(g, k0, depth, j0, width, b_in_place, g->accumulate || k0 > 0);
         }
     }
+}
+
+/* -- Few rows ------------------------------------------------------------------------------------------------------ */
+
+/* One or two rows times B by rows. A number of B is used so seldom that B is read where it lies, as fast as memory
+ * gives it, in strips so wide that their sums hide the latency of fma; the last columns are plain loops. */
+GR_INLINE size_t strips(size_t rows, size_t vectors, const gr_gemm *g, size_t j) {
+    for (; j + vectors * WIDTH <= g->n; j += vectors * WIDTH)
+        tile(rows, vectors, g->k, g->a, g->a_row, g->a_col, g->b + j, g->b_row, g->c + j, g->c_row, g->accumulate);
+    return j;
+}
+
+static void multiply_few(const gr_gemm *g) {
+    size_t j = 0;
+    if (g->m == 1)
+        j = strips(1, STRIP_VECTORS, g, j), j = strips(1, 4, g, j), j = strips(1, 2, g, j), j = strips(1, 1, g, j);
+    else
+        j = strips(2, 4, g, j), j = strips(2, 2, g, j), j = strips(2, 1, g, j);
+    gr_gemm rest = *g;
+    rest.n -= j, rest.b += j, rest.c += j;
+    plain_matmul(&rest);
+}
+
+static void matmul(const gr_gemm *g) {
+    if (g->k == 0)
+        plain_matmul(g);
+    else if (g->m <= 2 && g->b_col == 1)
+        multiply_few(g);
+    else
+        multiply(g);
 }
 
 #endif
