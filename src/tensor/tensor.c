@@ -1,5 +1,6 @@
 #include "internal.h"
 #include "iterate.h"
+#include "parallel.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,11 +91,31 @@ gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values) {
     return x;
 }
 
+/* A normal number takes about 70 ns: two draws, a logarithm, a cosine. */
+enum { DRAWS_OF_NORMAL = 2, COST_OF_NORMAL = 500 };
+
+typedef struct normal_job {
+    gr_real *x;
+    double mean, std;
+    gr_rng rng;
+} normal_job;
+
+static void run_normal(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const normal_job *job = arg;
+    gr_rng rng = job->rng;
+    rng.counter += DRAWS_OF_NORMAL * begin;
+    for (size_t i = begin; i < end; i++) job->x[i] = (gr_real)(job->mean + job->std * gr_rng_normal(&rng));
+}
+
 gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "normal", "rng is NULL");
     gr_tensor *x = gr_new(ctx, "normal", false, shape);
     int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
-    for (int64_t i = 0; i < n; i++) x->data[i] = (gr_real)(mean + std * gr_rng_normal(rng));
+    if (n > 0) {
+        gr_parallel_for((size_t)n, COST_OF_NORMAL, run_normal, &(normal_job){x->data, mean, std, *rng});
+        rng->counter += DRAWS_OF_NORMAL * (uint64_t)n;
+    }
     return x;
 }
 

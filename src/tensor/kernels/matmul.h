@@ -6,14 +6,17 @@
 
 #include "pack.h"
 
-/* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A; AVX-512
- * has 32, but 8 rows hide the latency of fma already and divide the usual sizes. */
+/* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A, 4 x 2 also
+ * for the products where there is no fma; AVX-512 has 32, but 8 rows hide the latency of fma already and divide the
+ * usual sizes. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, TILE_M = 8 };
 #elif defined __AVX2__
 enum { VECTOR_BYTES = 32, TILE_M = 6 };
-#else
+#elif defined __aarch64__
 enum { VECTOR_BYTES = 16, TILE_M = 6 };
+#else
+enum { VECTOR_BYTES = 16, TILE_M = 4 };
 #endif
 enum { WIDTH = VECTOR_BYTES / sizeof(gr_real), VECTORS = 2, TILE_N = VECTORS * WIDTH };
 enum { STRIP_VECTORS = 8 }; /* of one row: enough to hide the latency of fma */
@@ -36,7 +39,7 @@ GR_INLINE void tile(size_t rows, size_t vectors, size_t k, const gr_real *a, ptr
     static const gr_real zeros[STRIP_VECTORS * WIDTH];
     const gr_real *begin = accumulate ? c : zeros;
     const ptrdiff_t begin_row = accumulate ? c_row : 0;
-    vector sum[TILE_M][STRIP_VECTORS], row[STRIP_VECTORS];
+    vector sum[PANEL_M][STRIP_VECTORS], row[STRIP_VECTORS];
     GR_UNROLL for (size_t i = 0; i < rows; i++, begin += begin_row) GR_UNROLL for (size_t v = 0; v < vectors; v++)
         sum[i][v] = load(begin + v * WIDTH);
     do {
