@@ -201,6 +201,10 @@ TEST(what_sees_nothing_is_0_with_zero_gradients) {
     a = attend(in, plain, (gr_attention_options){.mask = gr_mask_tensor(gr_scalar(ctx, 0))}, NULL);
     ck_assert(is_zero(a.y));
     for (int n = 0; n < INPUTS; n++) ck_assert(is_zero(a.gradient[n]));
+    in[Q] = gr_full(ctx, GR_SHAPE(TQ, D), 1), in[K] = gr_full(ctx, GR_SHAPE(TK, D), -INFINITY); /* all scores -inf */
+    a = attend(in, plain, (gr_attention_options){0}, NULL);
+    ck_assert(is_zero(a.y));
+    for (int n = 0; n < INPUTS; n++) ck_assert(is_zero(a.gradient[n]));
     for (int n = K; n < INPUTS; n++) in[n] = gr_zeros(ctx, GR_SHAPE(0, D)); /* there are no keys */
     a = attend(in, plain, (gr_attention_options){0}, NULL);
     ck_assert(is_zero(a.y) && is_zero(a.gradient[Q]));
@@ -211,13 +215,15 @@ TEST(what_sees_nothing_is_0_with_zero_gradients) {
 static const double garbage[] = {1e3, NAN, INFINITY, -INFINITY, 1e38};
 enum { GARBAGE = sizeof garbage / sizeof *garbage };
 
-enum { TQ = TILE + 37, TK = TILE + 70, D = 5 };
+enum { TQ = TILE + 37, TK = TILE + 70, D = 5, HEADS = 2 };
 static double sees[TQ * TK];
 
+/* Of the last head alone. */
 static gr_tensor *spoiled(gr_tensor *x, int64_t row, double by) {
+    const int64_t width = gr_dim(x, -1);
     gr_tensor *y = gr_keep(x);
-    for (int64_t c = 0; c < gr_dim(x, -1); c++)
-        gr_data(y)[row * gr_dim(x, -1) + c] = (gr_real)(c % 2 && fabs(by) > 1e30 ? -by : by);
+    gr_real *to = gr_data(y) + gr_numel(y) - (gr_dim(x, -2) - row) * width;
+    for (int64_t c = 0; c < width; c++) to[c] = (gr_real)(c % 2 && fabs(by) > 1e30 ? -by : by);
     return y;
 }
 
@@ -225,7 +231,7 @@ static problem draw_hiding(int seed) {
     begin_at(seed);
     const gr_shape scores = GR_SHAPE(TQ, TK);
     problem p = {.options = {.dropout = seed % 2 ? 0.2 : 0, .rng = &rng}, .scores = scores};
-    for (int n = 0; n < INPUTS; n++) p.in[n] = drawn(GR_SHAPE(n == Q ? TQ : TK, D), -2, 2);
+    for (int n = 0; n < INPUTS; n++) p.in[n] = drawn(GR_SHAPE(1, HEADS, n == Q ? TQ : TK, D), -2, 2);
     gr_tensor *blind = sparse(GR_SHAPE(TQ, 1), 8), *absent = sparse(GR_SHAPE(1, TK), 8);
     p.options.mask = gr_mask_and(gr_mask_tensor(blind), gr_mask_and(draw_mask(scores), gr_mask_tensor(absent)));
     read_values(gr_mask_matrix(ctx, p.options.mask, scores), sees);
@@ -243,17 +249,20 @@ static bool is_seen(int64_t j) {
     return false;
 }
 
-/* Keys that nobody sees, queries that see nothing, and the gradients that come down to those, may be anything. */
+/* Keys that nobody sees, queries that see nothing, and the gradients that come down to those, may be anything, all at
+ * once or one alone. */
 TEST(what_nobody_sees_may_be_anything) {
-    for (int seed = 0; seed < 5; seed++) {
+    enum { DY = INPUTS, SPOILED };
+    for (int seed = 0; seed <= SPOILED; seed++) {
         problem p = draw_hiding(seed);
-        gr_tensor *seed_of_y = drawn(GR_SHAPE(TQ, D), -1, 1), *in[] = {p.in[Q], p.in[K], p.in[V]}, *other = seed_of_y;
+        gr_tensor *dy = drawn(gr_shape_of(p.in[Q]), -1, 1), *in[] = {p.in[Q], p.in[K], p.in[V], dy};
         int64_t hidden = 0;
-        for (int64_t j = 0; j < TK; j++)
-            if (!is_seen(j)) in[K] = spoiled(in[K], j, garbage[_i]), in[V] = spoiled(in[V], j, garbage[_i]), hidden++;
-        for (int64_t i = 0; i < TQ; i++)
-            if (!row_sees_any(i)) in[Q] = spoiled(in[Q], i, garbage[_i]), other = spoiled(other, i, garbage[_i]);
-        attended clean = attend(p.in, plain, p.options, seed_of_y), dirty = attend(in, plain, p.options, other);
+        for (int n = 0; n < SPOILED; n++)
+            for (int64_t at = 0; at < gr_dim(in[n], -2); at++) {
+                const bool of_key = n == K || n == V, free = of_key ? !is_seen(at) : !row_sees_any(at);
+                if (free && (seed == n || seed == SPOILED)) in[n] = spoiled(in[n], at, garbage[_i]), hidden++;
+            }
+        attended clean = attend(p.in, plain, p.options, dy), dirty = attend(in, plain, p.options, in[DY]);
         DEMAND(hidden > 0 && same(clean, dirty));
         for (int64_t i = 0; i < TQ; i++)
             if (!row_sees_any(i))
@@ -290,7 +299,7 @@ TEST(a_query_reaches_only_the_keys_that_it_sees) {
         problem p = draw_hiding(seed);
         const int64_t query = below(TQ);
         gr_tensor *in[] = {spoiled(p.in[Q], query, garbage[_i]), p.in[K], p.in[V]};
-        gr_tensor *dy = spoiled(drawn(GR_SHAPE(TQ, D), -1, 1), query, 0);
+        gr_tensor *dy = spoiled(drawn(gr_shape_of(p.in[Q]), -1, 1), query, 0);
         attended clean = attend(p.in, plain, p.options, dy), dirty = attend(in, plain, p.options, dy);
         for (int64_t i = 0; i < TQ; i++)
             if (i != query)
@@ -308,14 +317,14 @@ TEST(a_query_reaches_only_the_keys_that_it_sees) {
 TEST(logsumexp_is_that_of_the_masked_scores) {
     for (int seed = 30; seed < 32; seed++) {
         problem p = draw_hiding(seed);
-        gr_tensor *found, *k = gr_transpose(p.in[K], 0, 1);
+        gr_tensor *found, *k = gr_transpose(p.in[K], -1, -2);
         p.options.logsumexp = &found, p.options.scale = 0.5;
         gr_attention(p.in[Q], p.in[K], p.in[V], p.options);
         gr_tensor *scores =
             gr_mask_scores(gr_scale(gr_matmul(p.in[Q], k), 0.5), gr_mask_matrix(ctx, p.options.mask, p.scores));
-        static double wanted[TQ];
+        static double wanted[HEADS * TQ];
         read_values(gr_logsumexp(scores, GR_AXES(-1)), wanted);
-        expect_elements(__LINE__, found, TOLERANCE, TQ, wanted);
+        expect_elements(__LINE__, found, TOLERANCE, HEADS * TQ, wanted);
         for (int64_t i = 0; i < TQ; i++)
             if (!row_sees_any(i)) DEMAND(gr_data(found)[i] == (gr_real)-INFINITY);
     }

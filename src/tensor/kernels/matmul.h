@@ -6,9 +6,9 @@
 
 #include "pack.h"
 
-/* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A, 4 x 2 also
- * for the products where there is no fma; AVX-512 has 32, but 8 rows hide the latency of fma already and divide the
- * usual sizes. */
+/* A tile of C is held in registers: TILE_M rows of two vectors. 6 x 2 of 16 registers leave room for B and A, 4 x 2
+ * also for the products where there is no fma; AVX-512 has 32, but 8 rows hide the latency of fma already and divide
+ * the usual sizes. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, TILE_M = 8 };
 #elif defined __AVX2__
@@ -155,7 +155,7 @@ static void multiply_few(const gr_gemm *g) {
 }
 
 static void matmul(const gr_gemm *g) {
-    if (g->k == 0)
+    if (g->k == 0 || g->m == 0)
         plain_matmul(g);
     else if (g->m <= 2 && g->b_col == 1)
         multiply_few(g);

@@ -26,6 +26,12 @@ enum { SQUARE = 4, PANEL_M = 8 };
 #endif
 typedef gr_real line GR_VECTOR(SQUARE * sizeof(gr_real));
 typedef line line_in_memory GR_ANYWHERE;
+#ifdef __clang__
+#    define GR_SHUFFLE(a, b, places) __builtin_shufflevector(a, b, places)
+#else /* gcc has that name only from 12 on */
+typedef k_bits line_of_places GR_VECTOR(SQUARE * sizeof(gr_real));
+#    define GR_SHUFFLE(a, b, places) __builtin_shuffle(a, b, (line_of_places){places})
+#endif
 
 /* panel[p][l] = x[l][p]. A square is transposed by shuffling one half of its rows into the other, like cards, log2
  * SQUARE times: each time the bits of an element's place, (row, column), go round by one. In lanes from count on stands
@@ -37,8 +43,8 @@ GR_INLINE void pack_square(size_t count, const gr_real *x, ptrdiff_t across, gr_
     GR_UNROLL for (size_t round = 1; round < SQUARE; round *= 2) {
         GR_UNROLL for (size_t l = 0; l < SQUARE / 2; l++) {
             line upper = from[l], lower = from[l + SQUARE / 2];
-            to[2 * l] = __builtin_shufflevector(upper, lower, GR_LOW_HALVES);
-            to[2 * l + 1] = __builtin_shufflevector(upper, lower, GR_HIGH_HALVES);
+            to[2 * l] = GR_SHUFFLE(upper, lower, GR_LOW_HALVES);
+            to[2 * l + 1] = GR_SHUFFLE(upper, lower, GR_HIGH_HALVES);
         }
         GR_UNROLL for (size_t l = 0; l < SQUARE; l++) from[l] = to[l];
     }
