@@ -94,18 +94,10 @@ static void multiply(const attention_job *job, int thread, int64_t m, int64_t n,
 }
 
 static bool is_finite(const gr_tensor *x, int64_t leads) {
+    const size_t rows = (size_t)x->shape.dim[x->shape.ndim - 2], columns = (size_t)x->shape.dim[x->shape.ndim - 1];
     for (int64_t lead = 0; lead < leads; lead++) {
-        int n = x->shape.ndim;
-        size_t rows = (size_t)x->shape.dim[n - 2], columns = (size_t)x->shape.dim[n - 1];
-        matrix a = matrix_of(x, lead);
-        if (a.col != 1) { /* then the rows are close together, or every element is a row */
-            for (size_t j = 0; j < columns; j++)
-                for (size_t i = 0; i < rows; i++)
-                    if (!x->ctx->kernels->all_finite(1, 1, a.x + (ptrdiff_t)i * a.row + (ptrdiff_t)j * a.col, 0))
-                        return false;
-        } else if (!x->ctx->kernels->all_finite(rows, columns, a.x, a.row)) {
-            return false;
-        }
+        const matrix a = matrix_of(x, lead);
+        if (!gr_matrix_is_finite(x->ctx->kernels, rows, columns, a.x, a.row, a.col)) return false;
     }
     return true;
 }

@@ -70,26 +70,18 @@ static gr_gemm band_of(const product_task *t, size_t piece) {
     return g;
 }
 
-/* x - x is 0 for a finite x and NaN for any other: their sum tells. B is read along its closer axis. */
-static bool all_finite(const gr_gemm *g) {
-    enum { LANES = 16 };
-    bool across = g->b_row == 1;
-    size_t lines = across ? g->n : g->k, length = across ? g->k : g->n;
-    ptrdiff_t next = across ? g->b_col : g->b_row, step = across ? g->b_row : g->b_col;
-    gr_real lane[LANES] = {0}, sum = 0;
-    for (size_t i = 0; i < lines; i++) {
-        const gr_real *x = g->b + (ptrdiff_t)i * next;
-        size_t j = 0;
-        for (; step == 1 && j + LANES <= length; j += LANES)
-            for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] - x[j + l];
-        for (; j < length; j++) sum += x[(ptrdiff_t)j * step] - x[(ptrdiff_t)j * step];
-    }
-    for (size_t l = 0; l < LANES; l++) sum += lane[l];
-    return sum == 0;
+bool gr_matrix_is_finite(const gr_kernels *kernels, size_t rows, size_t columns, const gr_real *x, ptrdiff_t row,
+                         ptrdiff_t col) {
+    if (col == 1) return kernels->all_finite(rows, columns, x, row);
+    if (row == 1) return kernels->all_finite(columns, rows, x, col);
+    for (size_t i = 0; i < rows; i++) /* every number a row of its own */
+        for (size_t j = 0; j < columns; j++)
+            if (!kernels->all_finite(1, 1, x + (ptrdiff_t)i * row + (ptrdiff_t)j * col, 1)) return false;
+    return true;
 }
 
 void gr_multiply_hiding(const gr_kernels *kernels, const gr_gemm *g) {
-    if (all_finite(g))
+    if (gr_matrix_is_finite(kernels, g->k, g->n, g->b, g->b_row, g->b_col))
         kernels->matmul(g);
     else
         kernels->matmul_hiding(g);

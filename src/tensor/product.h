@@ -19,6 +19,10 @@ void gr_multiply_hiding(const gr_kernels *kernels, const gr_gemm *g);
 /* GR_GEMM_SCRATCH numbers for each thread, for gr_gemm; NULL after keeping an out-of-memory error. */
 gr_real *gr_product_scratch(gr_context *ctx);
 
+/* Is every number of the matrix finite, whatever its strides? */
+bool gr_matrix_is_finite(const gr_kernels *kernels, size_t rows, size_t columns, const gr_real *x, ptrdiff_t row,
+                         ptrdiff_t col);
+
 /* x as (rows, columns of its last axis): leading axes only lengthen the list of rows. A copy if the strides force it.
  */
 gr_tensor *gr_as_matrix(gr_tensor *x);
