@@ -107,5 +107,8 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
     if (!gr_ok(q->ctx)) return gr_inert(q->ctx);
     gr_attention_tiles(y, in, &s);
     if (options.logsumexp) *options.logsumexp = logsumexp_of(&s);
-    return gr_permute(gr_record(&gr_op_attention, y, 3, in, &s, sizeof s), s.order);
+    y = gr_record(&gr_op_attention, y, 3, in, &s, sizeof s);
+    for (int k = 0; k < s.order.count; k++)
+        if (s.order.axis[k] != k) return gr_permute(y, s.order);
+    return y; /* it lies as it is seen */
 }
