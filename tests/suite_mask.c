@@ -36,7 +36,7 @@ static void define(known *k, gr_shape scores, int word, int64_t n, gr_tensor *x)
             [ALL] = true,
             [CAUSAL] = j <= t,
             [WINDOW] = llabs(t - j) < n,
-            [GLOBAL] = j < n || t < n,
+            [GLOBAL] = j < n || (0 <= t && t < n),
             [PADDING] = word == PADDING && (double)j < (double)values[at / (count / batches)],
             [BLOCKS] = word == BLOCKS && t >= 0 && values[t / n * gr_dim(x, -1) + j / n] != 0,
             [TENSOR] = word == TENSOR && values[at] != 0,

@@ -1,7 +1,7 @@
 /* Attention (Vaswani et al., 2017): output = softmax(scale q k^T where the mask shows) v, as one op.
  *
- * The textbook path writes the scores and weights down, (..., Tq, Tk) each; the fused one (attention_tiles.c) never
- * does. */
+ * The textbook path writes the scores and weights down, (..., Tq, Tk) each; the fused one (attention_forward.c,
+ * attention_backward.c) never does. */
 #include "attention_tiles.h"
 
 #include "../tensor/mask_tile.h"
@@ -18,7 +18,7 @@ static double attention_flops(const gr_tensor *out, gr_tensor *const *in) {
 const gr_op gr_op_attention = {.name = "attention",
                                .operands = 3,
                                .label = {"q", "k", "v"},
-                               .backward = gr_attention_tiles_backward,
+                               .backward = gr_attention_backward_tiles,
                                .flops = attention_flops};
 
 /* Refuses what does not fit; the shape of the scores otherwise. */
@@ -93,8 +93,8 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
     gr_tensor *in[] = {q, k, v};
     gr_shape scores;
     gr_tensor *bad = check(in, &options, &scores);
-    if (bad && options.weights) *options.weights = bad;
-    if (bad && options.logsumexp) *options.logsumexp = bad;
+    if (options.weights) *options.weights = bad;
+    if (options.logsumexp) *options.logsumexp = bad;
     if (bad) return bad;
     if (options.weights) return textbook(in, &options, scores);
     attention_saved s = {.mask = options.mask, .scale = scale_of(&options, gr_dim(q, -1))};
@@ -104,11 +104,14 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
     gr_tensor *y = new_like(q, shape, &s.order);
     s.peak = gr_new(q->ctx, "attention", false, rows);
     s.inverse = gr_new(q->ctx, "attention", false, rows);
-    if (!gr_ok(q->ctx)) return gr_inert(q->ctx);
-    gr_attention_tiles(y, in, &s);
+    if (!gr_ok(q->ctx)) {
+        if (options.logsumexp) *options.logsumexp = gr_inert(q->ctx);
+        return gr_inert(q->ctx);
+    }
+    gr_attention_forward_tiles(y, in, &s);
     if (options.logsumexp) *options.logsumexp = logsumexp_of(&s);
     y = gr_record(&gr_op_attention, y, 3, in, &s, sizeof s);
-    for (int k = 0; k < s.order.count; k++)
-        if (s.order.axis[k] != k) return gr_permute(y, s.order);
+    for (int i = 0; i < s.order.count; i++)
+        if (s.order.axis[i] != i) return gr_permute(y, s.order);
     return y; /* it lies as it is seen */
 }

@@ -47,12 +47,12 @@ gr_attention_style gr_check_style(gr_context *ctx, const char *where, gr_attenti
     return s;
 }
 
-/* The mask of a style between queries and keys. */
-static gr_mask mask_of_style(gr_context *ctx, gr_attention_style s, bool causal, int64_t queries, int64_t keys) {
+/* The mask of a style over so many keys. */
+static gr_mask mask_of_style(gr_context *ctx, gr_attention_style s, bool causal, int64_t keys) {
     gr_mask mask = causal ? gr_mask_causal() : gr_mask_all();
     if (s.kind == GR_WINDOW) mask = gr_mask_and(mask, gr_mask_or(gr_mask_window(s.window), gr_mask_global(s.global)));
     if (s.kind == GR_SPARSE) {
-        int64_t moments = queries > keys ? queries : keys, blocks = (moments + s.block - 1) / s.block;
+        int64_t blocks = (keys + s.block - 1) / s.block;
         mask = gr_mask_and(mask, gr_mask_blocks(gr_layout_fixed(ctx, blocks, GR_SPARSE_STRIDE), s.block));
     }
     return mask;
@@ -66,7 +66,7 @@ static gr_attended attend(gr_attention_style s, bool causal, bool keep_weights, 
         y.output = gr_linear_attention(in.q, in.k, in.v, causal);
         return y;
     }
-    gr_mask mask = mask_of_style(ctx, s, causal, gr_dim(in.q, -2), gr_dim(in.k, -2));
+    gr_mask mask = mask_of_style(ctx, s, causal, gr_dim(in.k, -2));
     gr_attention_options options = {.mask = gr_mask_and(mask, extra)};
     if (s.kind <= GR_TEXTBOOK || keep_weights) options.weights = &y.weights;
     y.output = gr_attention(in.q, in.k, in.v, options);

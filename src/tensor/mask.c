@@ -40,8 +40,7 @@ static int64_t matrices(gr_shape scores) {
 
 static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mask_word *w, gr_shape scores) {
     gr_tensor *x = w->tensor;
-    const int64_t queries = scores.dim[scores.ndim - 2], keys = scores.dim[scores.ndim - 1];
-    const int64_t moments = queries > keys ? queries : keys;
+    const int64_t keys = scores.dim[scores.ndim - 1]; /* and moments at which a query sees any */
     gr_shape common;
     if (gr_is_inert(x))
         gr_fail(ctx, where, "a tensor of the mask is NULL or was made after an error");
@@ -55,7 +54,7 @@ static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mas
         gr_fail(ctx, where, "%s is not (B) for the scores %s", gr_show(x, "len"), gr_show_shape(ctx, scores));
     else if (w->kind == GR_MASK_BLOCKS && w->number < 1)
         gr_fail(ctx, where, "blocks of %lld; must be at least 1", (long long)w->number);
-    else if (w->kind == GR_MASK_BLOCKS && (x->shape.ndim != 2 || x->shape.dim[0] < parts(moments, w->number) ||
+    else if (w->kind == GR_MASK_BLOCKS && (x->shape.ndim != 2 || x->shape.dim[0] < parts(keys, w->number) ||
                                            x->shape.dim[1] < parts(keys, w->number)))
         gr_fail(ctx, where, "%s has not a block of %lld for each part of the scores %s", gr_show(x, "layout"),
                 (long long)w->number, gr_show_shape(ctx, scores));

@@ -26,7 +26,7 @@ typedef struct gr_mask {
 gr_mask gr_mask_all(void);               /* everything; the same as (gr_mask){0} */
 gr_mask gr_mask_causal(void);            /* j <= t */
 gr_mask gr_mask_window(int64_t w);       /* |t - j| < w, w >= 1: the key of its own moment and w - 1 on each side */
-gr_mask gr_mask_global(int64_t g);       /* j < g or t < g, g >= 0: the first g see all and are seen by all */
+gr_mask gr_mask_global(int64_t g);       /* j < g or 0 <= t < g: the first g see all and are seen by all */
 gr_mask gr_mask_padding(gr_tensor *len); /* len (B): j < len[b], B the first axis of the scores */
 
 /* layout (M, N) of blocks of block x block: visible where layout[t / block][j / block] is not 0. */

@@ -14,7 +14,8 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static int64_t moment(const gr_masked *m, int64_t i) { return i + m->keys - m->queries; }
 
-/* -- Words that show a query one stretch of keys, [from, to), whose ends move one way as i grows ------------------- */
+/* -- Words that show a query one stretch of keys, [from, to), whose ends move one way as t grows from 0
+ * ------------------- */
 
 typedef struct stretch {
     int64_t from, to;
@@ -24,7 +25,7 @@ static stretch stretch_of(const struct gr_mask_word *w, const gr_masked *m, int6
     const int64_t t = moment(m, i), n = w->number, end = m->keys;
     if (w->kind == GR_MASK_CAUSAL) return (stretch){0, t + 1};
     if (w->kind == GR_MASK_WINDOW) return n > end + m->queries ? (stretch){0, end} : (stretch){t - n + 1, t + n};
-    if (w->kind == GR_MASK_GLOBAL) return (stretch){0, t < n ? end : n};
+    if (w->kind == GR_MASK_GLOBAL) return (stretch){0, 0 <= t && t < n ? end : n};
     gr_real length = w->tensor->data[m->batch * w->tensor->stride[0]]; /* padding; NaN shows nothing */
     int64_t whole = length > 0 ? length < (gr_real)end ? (int64_t)length : end : 0;
     return (stretch){0, whole < end && (gr_real)whole < length ? whole + 1 : whole};
@@ -77,7 +78,9 @@ static gr_masked_part part_of_word(const struct gr_mask_word *w, const gr_masked
                                    int64_t j1) {
     if (has_tensor(w)) return (gr_masked_part){seen_of_tensor(w, m, i0, i1, j0, j1), j0, j1};
     const stretch a = stretch_of(w, m, i0), b = i1 - i0 > 1 ? stretch_of(w, m, i1 - 1) : a;
-    const int64_t from = larger(j0, smaller(a.from, b.from)), to = smaller(j1, larger(a.to, b.to));
+    int64_t from = larger(j0, smaller(a.from, b.from)), to = smaller(j1, larger(a.to, b.to));
+    if (w->kind == GR_MASK_GLOBAL && w->number > 0 && moment(m, i0) < 0 && moment(m, i1 - 1) >= 0)
+        to = j1; /* moment 0 sees all */
     const bool all = larger(a.from, b.from) <= from && smaller(a.to, b.to) >= to;
     return (gr_masked_part){from >= to ? GR_SEEN_NONE : all ? GR_SEEN_ALL : GR_SEEN_SOME, from, to};
 }
