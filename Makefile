@@ -3,6 +3,7 @@
 #   make demo     trains a small model for a minute and draws its pictures into build/demo
 #   make test     proves every gradient and runs all tests, in both precisions
 #   make          builds the libraries and the programs into build/
+#   make docs     runs every lesson and rewrites the output, excerpts and figures in docs/ (minutes)
 #   make bench    measures;   make install [PREFIX=/usr/local] [DESTDIR=];   make check-sanitize;   make clean
 
 MAKEFLAGS += --no-builtin-rules
@@ -108,11 +109,16 @@ check-assembly: $(B)/libgradus.a $(B)/libgradus64.a
 bench: $(B)/bench
 	$(B)/bench all
 
+docs: WANT = demo
+docs: deps
+	@$(MAKE) --no-print-directory all
+	@sh docs/refresh.sh $(B)
+
 # Installs compiler, make, Check and gnuplot where they are missing; silent when all is there.
 deps:
 	@sh .ci/deps $(WANT)
 
-HEADERS = $(addprefix tensor/,context.h mask.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h ops.h) \
+HEADERS = $(addprefix tensor/,context.h mask.h profile.h random.h real.h tensor.h) $(addprefix autograd/,autograd.h explain.h ops.h) \
           $(addprefix nn/,attention.h checkpoint.h generate.h gpt.h layers.h optim.h schedule.h text.h)
 install: all
 	for h in gradus.h $(HEADERS); do mkdir -p "$$(dirname "$(DESTDIR)$(PREFIX)/include/gradus/$$h")" && \
@@ -125,5 +131,5 @@ install: all
 clean:
 	rm -rf $(B)
 
-.PHONY: all demo test check-sanitize check-bits check-assembly bench deps install clean
+.PHONY: all demo test docs check-sanitize check-bits check-assembly bench deps install clean
 -include $(wildcard $(B)/*/*/*.d $(B)/*/*/*/*.d $(B)/*/*/*/*/*.d)

@@ -225,7 +225,7 @@ static void make_masks(gr_context *ctx, int n, named_mask *all) {
     gr_rng rng = gr_rng_seed(3);
     const gr_mask causal = gr_mask_causal(), near = gr_mask_window(global + 1);
     gr_tensor *strided = gr_layout_strided(ctx, n, wide), *fixed = gr_layout_fixed(ctx, n, wide);
-    gr_tensor *bigbird = gr_layout_bigbird(ctx, n / 2, 3, 1, 2, &rng); /* blocks of 2 */
+    gr_tensor *bigbird = gr_layout_bigbird(ctx, (gr_bigbird_config){n / 2, 3, 1, 2, &rng}); /* blocks of 2 */
     all[0] = (named_mask){"causal", causal};
     all[1] = (named_mask){"", gr_mask_and(causal, gr_mask_window(wide))};
     all[2] = (named_mask){"window and global", gr_mask_or(near, gr_mask_global(global))};

@@ -20,6 +20,7 @@ extern "C" { /* not of the system's headers, which are above */
 #include "tensor/tensor.h"
 
 #include "autograd/autograd.h"
+#include "autograd/explain.h"
 #include "autograd/ops.h"
 
 #include "nn/attention.h"

@@ -96,4 +96,5 @@ else
         sh "$room/tree/tests/assembly.sh" "$room/build" $cross || exit 1
     done
 fi
+[ "$checked" -gt 0 ] || { echo "no compiler: nothing could be checked"; exit 1; }
 echo "$checked combinations, the same bits"

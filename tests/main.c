@@ -12,8 +12,10 @@
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals)                           \
     X(nn) X(nn_refusals) X(attention) X(linear_attention) X(rotary)          \
-    X(mask) X(mask_refusals) X(fused) X(fused_bits)                          \
-    X(optim) X(text) X(generate) X(training) X(checkpoint) X(profile) X(bench)
+    X(mask) X(mask_refusals) X(fused) X(fused_bits) X(in_place)              \
+    X(optim) X(text) X(corpus) X(generate) X(training)                       \
+    X(checkpoint) X(loading) X(nanogpt) X(saving) X(state)                   \
+    X(profile) X(explain) X(bench)
 /* clang-format on */
 
 #define DECLARE(name) Suite *name##_suite(void);

@@ -5,19 +5,20 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # threads that spin are slo
 build=${1:?the build directory}
 passed=0
 
-run() { # title, program, its arguments
+run() { # title, program in the build directory or path of a script, its arguments
     title=$1 program=$2
+    case $program in */*) ;; *) program=$build/$program ;; esac
     shift 2
     echo "== $title"
     output=$(mktemp) || exit 1
-    "$build/$program" "$@" > "$output" 2>&1
+    "$program" "$@" > "$output" 2>&1
     status=$?
     cat "$output"
     # Check sums up its tests as "100%: Checks: 120, Failures: 0, Errors: 0"
     checks=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\),.*/\1/p' "$output")
     rm -f "$output"
     if [ "$status" -ne 0 ]; then
-        echo "FAILED: $title ($build/$program, status $status)"
+        echo "FAILED: $title ($program, status $status)"
         exit "$status"
     fi
     passed=$((passed + ${checks:-0}))
@@ -30,4 +31,7 @@ run "elementary functions in double" ulp64 --step 10
 run "the bits of a training, float" bits --check tests/golden.txt
 run "the bits of a training, double" bits64 --check tests/golden.txt
 run "gradients against difference quotients, in double" gradcheck
+run "lm, every command" tests/lm.sh "$build"
+run "lm, stopped, killed, and where it cannot write" tests/lm_files.sh "$build"
+run "the textbook against its lessons" docs/refresh.sh --check "$build"
 echo "$passed passed, 0 failed"

@@ -41,9 +41,7 @@ TEST(a_model_comes_back_bit_for_bit_without_dropout_among_other_parameters) {
     ck_assert(loaded->count == gpt->count && loaded->first == gpt->count + 1);
     for (int i = 0; i < gpt->count; i++) {
         gr_tensor *a = gr_parameter_at(ctx, gpt->first + i), *b = gr_parameter_at(ctx, loaded->first + i);
-#ifndef GR_DOUBLE /* a file has float values */
         ck_assert(same_tensors(a, b));
-#endif
         ck_assert_str_eq(gr_name(a), gr_name(b));
     }
     ck_assert(gr_gpt_save(loaded, &tokenizer, path));
@@ -54,10 +52,10 @@ TEST(a_model_comes_back_bit_for_bit_without_dropout_among_other_parameters) {
 static const struct {
     const char *from, *to, *message;
 } change[] = {
-    {"\"layers\":\"2\"", "\"layers\":\"1999999999\"",
-     "1999999999 layers of width 8 cannot be in 28 tensors of 7520 bytes"},
+    {"\"layers\":\"2\"", "\"layers\":\"1999999999\"", "transformer.h.2.ln_1.weight (8,) is missing"},
     {"\"layers\":\"2\"", "\"layers\":\"3\"", "transformer.h.2.ln_1.weight (8,) is missing"},
-    {"\"layers\":\"2\"", "\"layers\":\"1\"", "transformer.h.1.ln_1.weight (8,) does not belong to a model of 1 layers"},
+    {"\"layers\":\"2\"", "\"layers\":\"1\"",
+     "transformer.h.1.attn.c_attn.bias (24,) does not belong to a model of 1 layers"},
     {"\"width\":\"8\"", "\"width\":\"6\"",
      "transformer.wte.weight is (7, 8); by the file's own configuration it must be (7, 6)"},
     {"\"width\":\"8\"", "\"width\":\"9\"", "heads 2 does not divide width 9"},
@@ -69,7 +67,7 @@ static const struct {
      "transformer.h.0.attn.c_attn.weight is (8, 24); by the file's own configuration it must be (24, 8)"},
     {"wte.weight", "wtx.weight", "transformer.wte.weight (7, 8) is missing"},
     {"ln_f.bias", "ln_g.bias", "transformer.ln_f.bias (8,) is missing"},
-    {"tanh", "erf ", "gelu is \"erf \""},
+    {"tanh", "erf ", "gelu is \"erf \"; it can be tanh, erf"},
 };
 enum { CHANGES = sizeof change / sizeof *change };
 

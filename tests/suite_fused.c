@@ -1,7 +1,8 @@
 /* Fused attention: it is the textbook's, sees what the mask shows and nothing else, and no bit hangs on the machine. */
+#include "autograd/attention_tiles.h"
 #include "nn_support.h"
 
-enum { TILE = 128, BAND = 32 }; /* of src/autograd/attention_tiles.c: sizes here lie around their edges */
+enum { TILE = ATTENTION_TILE, BAND = ATTENTION_BAND }; /* sizes here lie around their edges */
 enum { Q, K, V, INPUTS };
 
 static int64_t below(int64_t n) { return (int64_t)gr_rng_below(&rng, (uint64_t)n); }

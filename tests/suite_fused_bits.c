@@ -1,10 +1,11 @@
 /* Fused attention: no token sees what comes later, in any style, and no bit hangs on threads or instruction set. */
+#include "autograd/attention_tiles.h"
 #include "kernels.h"
 #include "nn_support.h"
 
 #include <stdlib.h>
 
-enum { TILE = 128, BAND = 32, TILE_ROW = TILE + GR_ROW_ROOM }; /* of src/autograd/attention_tiles.c */
+enum { TILE = ATTENTION_TILE, BAND = ATTENTION_BAND, TILE_ROW = ATTENTION_ROW };
 enum { Q, K, V, INPUTS };
 
 static gr_tensor *rows(gr_tensor *x, int64_t begin, int64_t end) { return gr_slice(x, -2, begin, end, 1); }

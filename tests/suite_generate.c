@@ -141,9 +141,10 @@ typedef struct heard {
     int32_t ids[TOTAL];
     int count;
 } heard;
-static void hear(int32_t id, void *arg) {
+static bool hear(int32_t id, void *arg) {
     heard *h = arg;
     h->ids[h->count++] = id;
+    return true;
 }
 
 TEST(a_continuation_is_determined_by_its_generator_and_told_as_it_comes) {
@@ -160,6 +161,31 @@ TEST(a_continuation_is_determined_by_its_generator_and_told_as_it_comes) {
     ck_assert(memcmp(ids, again, sizeof ids) == 0 && memcmp(ids, other, sizeof ids) != 0);
     ck_assert(h.count == TOTAL - 2 && memcmp(h.ids, ids + 2, (TOTAL - 2) * sizeof *ids) == 0);
     ck_assert(gpt->drop.training && gpt->h[1].drop.training); /* as before */
+}
+
+static bool write_more(int32_t id, void *gpt) {
+    int32_t ids[TOTAL] = {id};
+    return gr_gpt_generate(gpt, ids, 1, (gr_generation){.total = 2});
+}
+
+TEST(emit_cannot_make_the_same_model_write) {
+    gr_gpt *gpt = little_model();
+    int32_t ids[TOTAL] = {1, 7};
+    ck_assert(!gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = TOTAL, .emit = write_more, .arg = gpt}));
+    EXPECT_ERROR("generate: the model is writing already");
+    gr_context_reset(ctx);
+    ck_assert(gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = TOTAL}));
+}
+
+TEST(what_is_shown_changes_no_bit_of_a_text) {
+    gr_gpt *gpt = little_model();
+    int32_t shown[TOTAL] = {1, 7}, ids[TOTAL] = {1, 7};
+    gpt->keep_weights = true;
+    ck_assert(gr_gpt_generate(gpt, shown, 2, (gr_generation){.total = TOTAL}));
+    ck_assert(!gpt->decoder->gpt.keep_weights);
+    gpt->keep_weights = false;
+    ck_assert(gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = TOTAL}));
+    ck_assert(memcmp(shown, ids, sizeof ids) == 0);
 }
 
 /* What the model is to remember when ids[n] is drawn: a context that is full is cut down to its younger half. */
@@ -201,11 +227,12 @@ TEST(a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass) {
     gr_gpt *gpt = model_of(with_past[_i].style, with_past[_i].positions, LONG);
     int32_t ids[LONG] = {1, 7};
     ck_assert(gr_gpt_generate(gpt, ids, 2, (gr_generation){.total = LONG}));
-    ck_assert_int_eq((int)gpt->twin->kv[0].past, LONG - 1);
+    ck_assert_int_eq((int)gpt->decoder->kv[0].past, LONG - 1);
     gr_gpt_training(gpt, false);
     for (int n = 1; n < LONG; n = 2 * n + 1) {
-        for (int layer = 0; layer < 2; layer++) gpt->twin->kv[layer].past = n - 1;
-        gr_tensor *step = gr_gpt_forward(gpt->twin, (gr_tokens){ids + n - 1, 1, 1});
+        gr_decoder *d = gpt->decoder;
+        for (int layer = 0; layer < 2; layer++) d->kv[layer].past = n - 1;
+        gr_tensor *step = gr_gpt_forward_after(&d->gpt, (gr_tokens){ids + n - 1, 1, 1}, d->kv, d->head);
         gr_tensor *full = gr_slice(gr_gpt_forward(gpt, (gr_tokens){ids, 1, n}), 1, n - 1, n, 1);
         ck_assert(with_past[_i].exact ? same_tensors(step, full)
                                       : gr_item(gr_max(gr_abs(gr_sub(step, full)), GR_ALL)) < 1e-4);
@@ -244,7 +271,8 @@ Suite *generate_suite(void) {
     GROUP(suite, "sampling", temperature_0_is_the_first_of_the_largest, a_share_that_rounds_to_0_is_never_drawn,
           bad_logits_and_bad_ways_are_refused);
     GROUP(suite, "continuations", a_continuation_is_determined_by_its_generator_and_told_as_it_comes,
-          past_the_context_the_younger_half_is_kept, a_continuation_needs_a_beginning_and_valid_ids);
+          past_the_context_the_younger_half_is_kept, emit_cannot_make_the_same_model_write,
+          what_is_shown_changes_no_bit_of_a_text, a_continuation_needs_a_beginning_and_valid_ids);
     add_rows(suite, "past", a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass, WITH_PAST);
     return suite;
 }

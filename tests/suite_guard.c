@@ -136,7 +136,7 @@ static void run_attention(const gr_kernels *k, size_t n) {
     gr_real *x = numbers(0, all), *dp = numbers(1, all), *mask = numbers(2, all);
     for (int hidden = 0; hidden <= 1; hidden++) {
         const gr_real *allow = hidden ? mask : NULL;
-        gr_online so_far = {(gr_real)-INFINITY, 0};
+        gr_online_softmax so_far = {(gr_real)-INFINITY, 0};
         k->softmax_join(n, x, allow, GR_R(0.3), &so_far);
         k->attention_dx(n, x, dp, allow, GR_R(0.3), 1, GR_R(0.1), GR_R(0.2));
     }

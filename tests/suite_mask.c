@@ -191,7 +191,8 @@ TEST(layouts_are_their_definitions) {
 TEST(bigbird_is_window_and_global_and_random) {
     enum { N = 60, W = 5, G = 2, R = 4 };
     gr_rng before = rng, same = rng;
-    gr_tensor *x = gr_layout_bigbird(ctx, N, W, G, R, &rng), *plain = gr_layout_bigbird(ctx, N, W, G, 0, &same);
+    gr_tensor *x = gr_layout_bigbird(ctx, (gr_bigbird_config){N, W, G, R, &rng}),
+              *plain = gr_layout_bigbird(ctx, (gr_bigbird_config){N, W, G, 0, &same});
     int64_t most = 0, more = 0;
     for (int64_t i = 0; i < N; i++, more = 0) {
         for (int64_t j = 0; j < N; j++) {
@@ -204,8 +205,8 @@ TEST(bigbird_is_window_and_global_and_random) {
         if (more > most) most = more;
     }
     ck_assert_int_eq(most, R);
-    ck_assert(same_tensors(x, gr_layout_bigbird(ctx, N, W, G, R, &before)));
-    ck_assert(!same_tensors(x, gr_layout_bigbird(ctx, N, W, G, R, &rng)));
+    ck_assert(same_tensors(x, gr_layout_bigbird(ctx, (gr_bigbird_config){N, W, G, R, &before})));
+    ck_assert(!same_tensors(x, gr_layout_bigbird(ctx, (gr_bigbird_config){N, W, G, R, &rng})));
 }
 
 static const char *printed(gr_mask mask, int64_t queries, int64_t keys) {
@@ -244,9 +245,9 @@ static void expect_part(const known *k, gr_shape scores, bool exact, int64_t mos
     const int64_t which = below(gr_shape_numel(scores) / (queries * keys));
     const int64_t i0 = below(queries), j0 = below(keys), i1 = i0 + 1 + below(most_rows),
                   j1 = j0 + 1 + below(GR_MASK_ROW);
-    const gr_masked at = gr_masked_at(&k->mask, scores, which);
+    const gr_mask_view at = gr_mask_view_at(&k->mask, scores, which);
     const int64_t i_end = i1 < queries ? i1 : queries, j_end = j1 < keys ? j1 : keys;
-    const gr_masked_part part = gr_mask_part(&at, i0, i_end, j0, j_end);
+    const gr_mask_range part = gr_mask_range_of(&at, i0, i_end, j0, j_end);
     int64_t seen = 0, inside = 0, first = j_end, last = j0;
     DEMAND(part.from >= j0 && part.to <= j_end && part.from <= part.to);
     for (int64_t i = i0; i < i_end; i++)
@@ -302,10 +303,10 @@ TEST(a_part_of_an_expression_hides_nothing_that_is_seen) {
 
 TEST(a_part_of_nothing_is_nothing) {
     const gr_mask mask = gr_mask_all();
-    const gr_masked at = gr_masked_at(&mask, GR_SHAPE(4, 4), 0);
-    ck_assert_int_eq(gr_mask_part(&at, 2, 2, 0, 4).seen, GR_SEEN_NONE);
-    ck_assert_int_eq(gr_mask_part(&at, 0, 4, 3, 3).seen, GR_SEEN_NONE);
-    ck_assert_int_eq(gr_mask_part(&at, 0, 4, 1, 4).seen, GR_SEEN_ALL);
+    const gr_mask_view at = gr_mask_view_at(&mask, GR_SHAPE(4, 4), 0);
+    ck_assert_int_eq(gr_mask_range_of(&at, 2, 2, 0, 4).seen, GR_SEEN_NONE);
+    ck_assert_int_eq(gr_mask_range_of(&at, 0, 4, 3, 3).seen, GR_SEEN_NONE);
+    ck_assert_int_eq(gr_mask_range_of(&at, 0, 4, 1, 4).seen, GR_SEEN_ALL);
 }
 
 Suite *mask_suite(void);

@@ -50,7 +50,7 @@ TEST(bad_masks_are_refused_where_they_are_used) {
                    "the mask's tensor (3, 5) belongs to another context");
     gr_context_free(other);
     gr_mask_matrix(ctx, gr_mask_causal(), GR_SHAPE(3));
-    EXPECT_ERROR("mask: a mask is for scores of two axes or more");
+    EXPECT_ERROR("mask: a mask is for scores of 2 to 6 axes, not 1");
     gr_mask_print(ctx, gr_mask_window(0), 2, 2, stdout);
     EXPECT_ERROR("mask: a window of 0");
 }
@@ -66,15 +66,15 @@ TEST(more_words_than_there_is_room_for_are_refused) {
 
 TEST(layouts_that_cannot_be_are_refused) {
     gr_layout_strided(ctx, 4, 0);
-    EXPECT_ERROR("layout: a stride below 1");
+    EXPECT_ERROR("layout_strided: stride is 0; it must be at least 1");
     gr_layout_fixed(ctx, 4, -1);
-    EXPECT_ERROR("layout: a stride below 1");
+    EXPECT_ERROR("layout_fixed: stride is -1; it must be at least 1");
     for (int bad = 0; bad < 3; bad++) {
-        gr_layout_bigbird(ctx, 4, bad == 0 ? -1 : 1, bad == 1 ? -1 : 1, bad == 2 ? -1 : 1, &rng);
-        EXPECT_ERROR("layout: a negative number of blocks");
+        gr_layout_bigbird(ctx, (gr_bigbird_config){4, bad == 0 ? -1 : 1, bad == 1 ? -1 : 1, bad == 2 ? -1 : 1, &rng});
+        EXPECT_ERROR("layout_bigbird: the least of window, global and random is -1; it must be at least 0");
     }
-    gr_layout_bigbird(ctx, 4, 1, 1, 1, NULL);
-    EXPECT_ERROR("layout: rng is NULL");
+    gr_layout_bigbird(ctx, (gr_bigbird_config){4, 1, 1, 1, NULL});
+    EXPECT_ERROR("layout_bigbird: rng is NULL");
     gr_layout_fixed(ctx, -1, 1);
     EXPECT_ERROR("shape (-1, -1)");
 }

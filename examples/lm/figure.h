@@ -1,21 +1,27 @@
-/* Pictures by gnuplot: each has its data and its script in the output directory, so that it can be drawn again. */
+/* Pictures by gnuplot, as PNG and SVG: each has its data and its script in a directory, so that it can be drawn again.
+ */
 #ifndef LM_FIGURE_H
 #define LM_FIGURE_H
 
-#include "lm.h"
+#include "attention.h"
 
-/* The script's first lines: PNG where this gnuplot can, else SVG, as name.png or name.svg. */
-void lm_write_terminal(FILE *script, const char *name, int width, int height);
+/* Begins a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. */
+lm_output lm_begin_script(gr_context *ctx, const char *directory, const char *name, int width, int height);
+void lm_end_script(gr_context *ctx, lm_output *script);
 
-/* loss.gp: the losses of log.tsv, and the bigram loss as a line to compare with. */
-void lm_write_loss_script(const lm_settings *set, gr_context *ctx, double bigram);
+/* Runs gnuplot on name.gp of the directory; without gnuplot prints a warning. */
+void lm_draw(const lm_settings *set, const char *directory, const char *name);
 
-/* attention.tsv and attention.gp: what the head that looks most for content does with n ids, n at most the
- * context. */
-void lm_write_attention(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
-                        int64_t n);
+/* loss.gp and its pictures: loss, learning rate and gradient norm of log.tsv, and the bigram loss as a line to compare
+ * with (NaN: none). */
+void lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram);
 
-/* Runs gnuplot on name.gp of the output directory; without gnuplot prints a warning and gives false. */
-bool lm_draw(const lm_settings *set, const char *name);
+/* attention.tsv, attention.gp and the pictures: of the ids, n at most the context, the heads of a view. */
+void lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const lm_attention *a,
+                       lm_view view, const lm_labels *labels);
+
+/* The same of the head that looks most for content, into --out; nothing for a model that has no weights. */
+void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
+                      int64_t n);
 
 #endif

@@ -1,8 +1,10 @@
 #include "lm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name) {
     const size_t length = strlen(directory);
@@ -12,9 +14,14 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
     return out;
 }
 
-static bool is_directory(const char *path) {
+bool lm_is_directory(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool lm_exists(const char *directory, const char *name) {
+    char path[LM_PATH];
+    return snprintf(path, sizeof path, "%s/%s", directory, name) < LM_PATH && access(path, F_OK) == 0;
 }
 
 bool lm_make_directory(gr_context *ctx, const char *path) {
@@ -22,33 +29,75 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     lm_path(ctx, part, path, "");
     for (char *at = strchr(part + 1, '/'); gr_ok(ctx) && at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        if (mkdir(part, 0777) != 0 && !is_directory(part))
+        if (mkdir(part, 0777) != 0 && !lm_is_directory(part))
             gr_fail(ctx, part, "cannot make the directory: %s", strerror(errno));
         *at = '/';
     }
     return gr_ok(ctx);
 }
 
+bool lm_can_write(gr_context *ctx, const char *path) {
+    struct stat info;
+    if (gr_ok(ctx) && stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        gr_fail(ctx, path, "is %s; a file belongs there", S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
+    return gr_ok(ctx);
+}
+
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count) {
     for (size_t i = 0; i < count && gr_ok(ctx); i++) {
         char path[LM_PATH] = "";
-        lm_path(ctx, path, directory, names[i]);
-        if (is_directory(path)) gr_fail(ctx, path, "is a directory; the file of that name belongs there");
+        lm_can_write(ctx, lm_path(ctx, path, directory, names[i]));
     }
     return gr_ok(ctx);
 }
 
-FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
-    char path[LM_PATH] = "";
-    lm_path(ctx, path, directory, name);
-    FILE *file = gr_ok(ctx) ? fopen(path, "w") : NULL;
-    if (!file) gr_fail(ctx, path, "cannot write: %s", strerror(errno));
-    return file;
+lm_output lm_create(gr_context *ctx, const char *directory, const char *name) {
+    lm_output out = {.file = NULL};
+    lm_path(ctx, out.path, directory, name);
+    if (snprintf(out.beside, LM_PATH, "%s.new", out.path) >= LM_PATH)
+        gr_fail(ctx, "path", "%.40s...: longer than %d bytes", directory, LM_PATH - 1);
+    out.file = gr_ok(ctx) ? fopen(out.beside, "w") : NULL;
+    if (!out.file) gr_fail(ctx, out.path, "cannot write: %s", strerror(errno));
+    return out;
 }
 
-bool lm_close(gr_context *ctx, FILE *file, const char *name) {
-    if (!file) return false;
-    const bool bad = ferror(file);
-    if (fclose(file) != 0 || bad) gr_fail(ctx, name, "cannot write: %s", strerror(errno));
-    return gr_ok(ctx);
+bool lm_close(gr_context *ctx, lm_output *out) {
+    if (!out->file) return false;
+    bool good = fflush(out->file) == 0 && !ferror(out->file) && fsync(fileno(out->file)) == 0;
+    int why = errno;
+    if (fclose(out->file) != 0 && good) good = false, why = errno;
+    if (good && rename(out->beside, out->path) != 0) good = false, why = errno;
+    if (good) return true;
+    unlink(out->beside);
+    gr_fail(ctx, out->path, "cannot write: %s", strerror(why));
+    return false;
+}
+
+char *lm_read(gr_context *ctx, const char *path, size_t *size) {
+    const bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    FILE *file = standard ? stdin : fopen(path, "rb");
+    size_t room = 0;
+    char *text = NULL;
+    *size = 0;
+    if (!file) gr_fail(ctx, name, "cannot open: %s", strerror(errno));
+    while (gr_ok(ctx) && file) {
+        if (*size + 1 >= room) {
+            char *more = realloc(text, room = 2 * room + BUFSIZ);
+            if (!more) {
+                gr_fail(ctx, name, "no memory for %zu bytes", room);
+                break;
+            }
+            text = more;
+        }
+        const size_t got = fread(text + *size, 1, room - *size - 1, file);
+        *size += got;
+        text[*size] = '\0';
+        if (got == 0) break;
+    }
+    if (file && ferror(file)) gr_fail(ctx, name, "cannot read: %s", strerror(errno));
+    if (file && !standard) fclose(file);
+    if (gr_ok(ctx)) return text;
+    free(text);
+    return NULL;
 }

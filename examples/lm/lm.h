@@ -1,4 +1,4 @@
-/* lm: trains a character-level language model on a text file, and writes with it. One file a command. */
+/* lm: trains a character-level language model on text files, and works with it. One file a command. */
 #ifndef LM_H
 #define LM_H
 
@@ -8,62 +8,108 @@
 
 #include <stdio.h>
 
+#define LM_VERSION "gradus 0.1"
+
 /* The commands, each a bit, so that an option can belong to several. */
-enum { LM_TRAIN = 1, LM_SAMPLE = 2 };
+enum { LM_TRAIN = 1, LM_SAMPLE = 2, LM_EVAL = 4, LM_ATTEND = 8, LM_PLOT = 16, LM_INFO = 32, LM_LOGITS = 64 };
 
 enum { LM_FAILED = 1, LM_USAGE = 2 }; /* exit statuses beside 0: a run-time failure, wrong usage */
 
 struct lm_command {
     unsigned bit;
-    const char *name, *summary;
+    const char *name, *summary, *example;
     int (*run)(const lm_settings *set); /* gives the exit status */
 };
 
 int lm_train(const lm_settings *set);
 int lm_sample(const lm_settings *set);
+int lm_eval(const lm_settings *set);
+int lm_attend(const lm_settings *set);
+int lm_plot(const lm_settings *set);
+int lm_info(const lm_settings *set);
+int lm_logits(const lm_settings *set);
 
-/* Prints "lm train: message" to standard error and returns LM_USAGE. */
+/* Print "lm train: message" to standard error, as one line whatever is in it; the statuses LM_USAGE and LM_FAILED. */
 int lm_wrong_usage(const lm_settings *set, const char *format, ...) GR_PRINTF(2, 3);
+int lm_failed(const lm_settings *set, const char *format, ...) GR_PRINTF(2, 3);
+void lm_warn(const lm_settings *set, const char *format, ...) GR_PRINTF(2, 3);
 
 /* The end of a command: prints an error kept in the context as "lm train: message", frees it, gives the exit status. */
 int lm_end(const lm_settings *set, gr_context *ctx);
 
 /* -- Files (files.c) ----------------------------------------------------------------------------------------------- */
 
-/* What is in the directory of --out and --model. */
-#define LM_MODEL "model.safetensors"
-#define LM_LOG   "log.tsv"
+/* What is in a run's directory, --out of train and --model of the others: the best weights, the last ones, all that a
+ * run needs to go on, its options, a row for each step. */
+#define LM_MODEL  "model.safetensors"
+#define LM_LAST   "last.safetensors"
+#define LM_STATE  "state.safetensors"
+#define LM_CONFIG "config.txt"
+#define LM_LOG    "log.tsv"
 
 enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 
 /* "directory/name" into out; one that is too long is an error in the context. */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
+bool lm_is_directory(const char *path);
+bool lm_exists(const char *directory, const char *name);
+
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
-/* False, after an error, if one of the files to be written later is a directory already. */
+/* False, after an error, if a file that will be written, or one of several in a directory, is a directory or a device
+ * already. */
+bool lm_can_write(gr_context *ctx, const char *path);
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
 
-/* Opens directory/name for writing; NULL after an error, kept in the context as are those of lm_close. */
-FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
-bool lm_close(gr_context *ctx, FILE *file, const char *name);
+/* A file that takes the place of an older one at once or not at all: written beside it, renamed by lm_close. `file` is
+ * NULL after an error, kept in the context as are those of lm_close. */
+typedef struct lm_output {
+    FILE *file;
+    char path[LM_PATH], beside[LM_PATH];
+} lm_output;
+lm_output lm_create(gr_context *ctx, const char *directory, const char *name);
+bool lm_close(gr_context *ctx, lm_output *out);
 
-/* -- Writing with a model (sample.c) ------------------------------------------------------------------------------- */
+/* config.txt: every option of a training, as lm_read_config reads it. */
+void lm_write_config(gr_context *ctx, const lm_settings *set);
 
-/* What a prompt that was not given is: a line break, or the first byte of the vocabulary when it has none. */
-int32_t lm_first_id(const gr_tokenizer *tokenizer);
+/* A whole file, "-" standard input, NUL behind it; malloc'd, NULL after an error. */
+char *lm_read(gr_context *ctx, const char *path, size_t *size);
 
-/* Prints the prompt and then, as they come, so many bytes more. */
-void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes);
+/* -- Models and texts (model.c) ------------------------------------------------------------------------------------ */
+
+/* The model of the options, for so many tokens. */
+gr_gpt_config lm_gpt_config(const lm_settings *set, int64_t vocab);
+
+/* 0, or LM_USAGE after a line on options of the model that do not go together. */
+int lm_check_model(const lm_settings *set);
+
+/* The model of --model, a run's directory or a file; not training. */
+gr_gpt *lm_load(gr_context *ctx, const lm_settings *set, gr_tokenizer *tokenizer);
 
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {
     const char *origin, *bytes;
     size_t size;
+    char *owned; /* to be freed */
 } lm_text;
+
+/* --prompt, or what --prompt-file holds; "-" is standard input. */
+lm_text lm_prompt(gr_context *ctx, const lm_settings *set);
+int lm_check_prompt(const lm_settings *set, bool needed); /* 0, or LM_USAGE after one line */
 
 /* Its ids, with room for more behind them; malloc'd, NULL after an error. */
 int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room);
+
+/* -- Writing with a model (sample.c) ------------------------------------------------------------------------------- */
+
+/* Prints the prompt and then, as they come, --bytes more, drawn by a generator that moves on. */
+void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, lm_text prompt, gr_rng *rng);
+gr_rng lm_sample_rng(const lm_settings *set); /* the generator of texts: a stream of the seed */
+
+/* Columns of the terminal that a descriptor is open on; 80 if it tells none (terminal.c). */
+int lm_columns(int descriptor);
 
 #endif

@@ -10,34 +10,57 @@
 #endif
 
 static const lm_command command[] = {
-    {LM_TRAIN, "train", "trains a model on a text and draws how it went", lm_train},
-    {LM_SAMPLE, "sample", "writes text with a trained model", lm_sample},
+    {LM_TRAIN, "train", "trains a model on a text and draws how it went", "--data FILE --out DIR", lm_train},
+    {LM_SAMPLE, "sample", "writes text with a trained model", "--model DIR --prompt \"Once upon a time\"", lm_sample},
+    {LM_EVAL, "eval", "measures a model on a text: loss, perplexity, bits per byte", "--model DIR --data FILE",
+     lm_eval},
+    {LM_ATTEND, "attend", "shows what each head of a model attends to",
+     "--model DIR --prompt \"the fox, the fox\" --layer 2 --head 1", lm_attend},
+    {LM_PLOT, "plot", "draws loss, learning rate and gradient norm of a training", "--model DIR", lm_plot},
+    {LM_INFO, "info", "tells parameters, memory and FLOPs of a model or of options", "--preset small --layers 8",
+     lm_info},
+    {LM_LOGITS, "logits", "writes a model's logits for a text, to compare or to go on with elsewhere",
+     "--model DIR --text FILE --out logits.safetensors", lm_logits},
 };
 enum { COMMANDS = sizeof command / sizeof *command };
 
-/* -- How a command ends -------------------------------------------------------------------------------------------- */
+/* -- What is said of errors, and how a command ends ---------------------------------------------------------------- */
 
 /* "lm train: message" as one line, whatever the names in it contain. */
-static void print_error(const lm_settings *set, const char *message) {
+static void print_line(const lm_settings *set, const char *message) {
     fprintf(stderr, "lm %s: ", set->command->name);
     for (; *message; message++) fputc(iscntrl((unsigned char)*message) ? '?' : *message, stderr);
     fputc('\n', stderr);
 }
 
+enum { MESSAGE = 1024 };
+
+#define PRINT_MESSAGE(set, format)                        \
+    do {                                                  \
+        char message[MESSAGE];                            \
+        va_list args;                                     \
+        va_start(args, format);                           \
+        vsnprintf(message, sizeof message, format, args); \
+        va_end(args);                                     \
+        print_line(set, message);                         \
+    } while (0)
+
 int lm_wrong_usage(const lm_settings *set, const char *format, ...) {
-    char message[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    print_error(set, message);
+    PRINT_MESSAGE(set, format);
     return LM_USAGE;
 }
+
+int lm_failed(const lm_settings *set, const char *format, ...) {
+    PRINT_MESSAGE(set, format);
+    return LM_FAILED;
+}
+
+void lm_warn(const lm_settings *set, const char *format, ...) { PRINT_MESSAGE(set, format); }
 
 int lm_end(const lm_settings *set, gr_context *ctx) {
     if (fflush(stdout) != 0 || ferror(stdout)) gr_fail(ctx, "standard output", "cannot be written");
     const int status = gr_ok(ctx) ? 0 : LM_FAILED;
-    if (status != 0) print_error(set, gr_error_message(ctx));
+    if (status != 0) print_line(set, gr_error_message(ctx));
     gr_context_free(ctx);
     return status;
 }
@@ -62,6 +85,12 @@ static int no_command(const char *word) {
     return LM_USAGE;
 }
 
+static int end_of_output(void) {
+    if (fflush(stdout) == 0) return 0;
+    fputs("lm: standard output: cannot be written\n", stderr);
+    return LM_FAILED;
+}
+
 static int help(const char *word) {
     const lm_command *c = word ? find_command(word) : NULL;
     if (word && !c) return no_command(word);
@@ -69,9 +98,7 @@ static int help(const char *word) {
         lm_help_command(c);
     else
         lm_help(command, COMMANDS);
-    if (fflush(stdout) == 0) return 0;
-    fputs("lm help: standard output: cannot be written\n", stderr);
-    return LM_FAILED;
+    return end_of_output();
 }
 
 static void use_threads(int64_t threads) {
@@ -82,25 +109,43 @@ static void use_threads(int64_t threads) {
 #endif
 }
 
+/* A pipe that nobody reads ends the program quietly, also where the parent ignores the signal; a file that grows too
+ * large is an error of the write. */
+static void set_signals(void) {
+    signal(SIGPIPE, SIG_DFL);
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN);
+#endif
+}
+
+static int run(const lm_command *c, int count, char **words, const char *program) {
+    lm_settings set;
+    int status = lm_parse(&set, c, count, words);
+    set.program = program;
+    if (status == 0) {
+        use_threads(set.threads);
+        status = c->run(&set);
+    }
+    lm_settings_free(&set);
+    return status;
+}
+
 static bool asks_for_help(const char *word) { return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0; }
 
 int main(int argc, char **argv) {
+    set_signals();
     if (argc < 2) {
         fputs("lm: which command? lm help lists them\n", stderr);
         return LM_USAGE;
     }
     if (strcmp(argv[1], "help") == 0 || asks_for_help(argv[1])) return help(argc > 2 ? argv[2] : NULL);
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("lm of " LM_VERSION);
+        return end_of_output();
+    }
     const lm_command *c = find_command(argv[1]);
     if (!c) return no_command(argv[1]);
     for (int i = 2; i < argc; i++)
         if (asks_for_help(argv[i])) return help(c->name);
-    lm_settings set;
-    const int status = lm_parse(&set, c, argc - 2, argv + 2);
-    if (status != 0) return status;
-#ifdef SIGXFSZ
-    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of the write */
-#endif
-    set.program = argv[0];
-    use_threads(set.threads);
-    return c->run(&set);
+    return run(c, argc - 2, argv + 2, argv[0]);
 }

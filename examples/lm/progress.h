@@ -12,7 +12,7 @@ typedef struct lm_record {
 } lm_record;
 
 typedef struct lm_progress {
-    int64_t total;
+    int64_t first, total;        /* steps: done before this session, in all */
     bool quiet, terminal, drawn; /* drawn: the bar is on the screen */
     double begun, shown;         /* times */
     double loss, speed, weight;  /* running means, not yet divided by the sum of their weights */
@@ -21,7 +21,7 @@ typedef struct lm_progress {
 
 double lm_now(void); /* seconds, from some moment on */
 
-void lm_progress_begin(lm_progress *p, int64_t total, bool quiet);
+void lm_progress_begin(lm_progress *p, int64_t first, int64_t total, bool quiet);
 void lm_progress_step(lm_progress *p, const lm_record *record);
 void lm_progress_end(lm_progress *p); /* leaves the bar on its line */
 

@@ -1,60 +1,106 @@
 #include "lm.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-int32_t lm_first_id(const gr_tokenizer *tokenizer) { return tokenizer->id['\n'] >= 0 ? tokenizer->id['\n'] : 0; }
+/* -- What may be shown of a text that still grows ------------------------------------------------------------------ */
 
-int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room) {
-    if (!gr_ok(ctx)) return NULL;
-    const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
-    int32_t *ids = fits ? malloc((text.size + 1 + room) * sizeof *ids) : NULL;
-    if (!ids) gr_fail(ctx, text.origin, "no memory for %zu bytes of text and a sample of %zu", text.size, room);
-    for (size_t i = 0; ids && i < text.size; i++) {
-        const uint8_t byte = (uint8_t)text.bytes[i];
-        ids[i] = tokenizer->id[byte];
-        if (ids[i] < 0) gr_fail(ctx, text.origin, "byte 0x%02X at offset %zu: the model knows no such byte", byte, i);
+/* Bytes of the character that a byte of UTF-8 begins; 1 for one that begins none. */
+static size_t character(uint8_t first) {
+    if (first >= 0xc2 && first <= 0xdf) return 2;
+    if (first >= 0xe0 && first <= 0xef) return 3;
+    if (first >= 0xf0 && first <= 0xf4) return 4;
+    return 1;
+}
+
+/* The end of the whole characters of text[0 ... end): less than end if the last one waits for more bytes. */
+static size_t whole(const uint8_t *text, size_t end) {
+    for (size_t back = 1; back <= 3 && back <= end; back++) {
+        const uint8_t byte = text[end - back];
+        if (byte >= 0x80 && byte <= 0xbf) continue; /* inside a character */
+        return character(byte) > back ? end - back : end;
     }
-    if (gr_ok(ctx)) return ids;
-    free(ids);
-    return NULL;
+    return end;
 }
 
-static void print_byte(int32_t id, void *arg) {
-    const gr_tokenizer *tokenizer = arg;
-    putchar(tokenizer->byte[id]);
+typedef struct writer {
+    const gr_tokenizer *tokenizer;
+    const char *stop;
+    size_t stop_size, size, shown; /* size: bytes of the text so far, of which so many are printed */
+    uint8_t *text;
+} writer;
+
+static void show(writer *w, size_t end) {
+    if (end <= w->shown) return;
+    fwrite(w->text + w->shown, 1, end - w->shown, stdout);
     fflush(stdout);
+    w->shown = end;
 }
+
+/* The longest end of the text with which the stop text begins: it must not be shown yet. */
+static size_t begun_stop(const writer *w) {
+    size_t n = w->stop_size < w->size ? w->stop_size : w->size;
+    while (n > 0 && memcmp(w->text + w->size - n, w->stop, n) != 0) n--;
+    return n;
+}
+
+static bool write_byte(int32_t id, void *arg) {
+    writer *w = arg;
+    w->text[w->size++] = w->tokenizer->byte[id];
+    const size_t held = begun_stop(w);
+    if (held > 0 && held == w->stop_size) {
+        w->size -= held;
+        return false;
+    }
+    show(w, whole(w->text, w->size - held));
+    return !ferror(stdout); /* nobody reads on */
+}
+
+/* -- A sample ------------------------------------------------------------------------------------------------------ */
 
 /* The stream of the random numbers that text is drawn with; training has others. */
 enum { SAMPLE_STREAM = GR_STREAM_USER };
 
-void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, int64_t bytes) {
-    gr_generation g = {.how = {set->temperature, set->top_k, set->top_p}, .emit = print_byte};
-    gr_rng rng = gr_rng_stream(gr_rng_seed((uint64_t)set->seed), SAMPLE_STREAM);
-    const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt)};
+gr_rng lm_sample_rng(const lm_settings *set) { return gr_rng_stream(gr_rng_seed((uint64_t)set->seed), SAMPLE_STREAM); }
+
+/* What a prompt that was not given is: a line break, or the first byte of the vocabulary when it has none. */
+static int32_t first_id(const gr_tokenizer *tokenizer) { return tokenizer->id['\n'] >= 0 ? tokenizer->id['\n'] : 0; }
+
+void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, lm_text prompt, gr_rng *rng) {
+    const char *stop = set->stop ? set->stop : "";
+    writer w = {.tokenizer = tokenizer, .stop = stop, .stop_size = strlen(stop)};
     int64_t count = (int64_t)prompt.size;
-    int32_t *ids = lm_encode(gpt->ctx, tokenizer, prompt, (size_t)bytes);
+    int32_t *ids = lm_encode(gpt->ctx, tokenizer, prompt, (size_t)set->bytes);
     if (!ids) return;
-    if (count == 0) ids[count++] = lm_first_id(tokenizer);
-    fputs(set->prompt, stdout);
-    gr_tokenizer copy = *tokenizer;
-    g.total = count + bytes, g.rng = &rng, g.arg = &copy;
-    gr_gpt_generate(gpt, ids, count, g);
+    w.text = malloc((size_t)set->bytes + 1);
+    if (!w.text) gr_fail(gpt->ctx, "sample", "no memory for %" PRId64 " bytes", set->bytes);
+    fwrite(prompt.bytes, 1, prompt.size, stdout);
+    if (count == 0) ids[count++] = first_id(tokenizer);
+    if (w.text)
+        gr_gpt_generate(gpt, ids, count,
+                        (gr_generation){.total = count + set->bytes,
+                                        .how = {set->temperature, set->top_k, set->top_p},
+                                        .rng = rng,
+                                        .emit = write_byte,
+                                        .arg = &w});
+    show(&w, w.size);
     putchar('\n');
+    free(w.text);
     free(ids);
 }
 
 int lm_sample(const lm_settings *set) {
+    if (lm_check_prompt(set, false) != 0) return LM_USAGE;
     gr_context *ctx = gr_context_new();
-    char path[LM_PATH] = "";
     gr_tokenizer tokenizer;
-    struct stat info;
-    const bool directory = stat(set->model, &info) == 0 && S_ISDIR(info.st_mode);
-    const char *file = directory ? lm_path(ctx, path, set->model, LM_MODEL) : set->model;
-    gr_gpt *gpt = gr_gpt_load(ctx, file, &tokenizer);
-    gr_context_reset(ctx);
-    lm_continue(set, gpt, &tokenizer, set->bytes);
+    gr_gpt *gpt = lm_load(ctx, set, &tokenizer);
+    const lm_text prompt = lm_prompt(ctx, set);
+    gr_rng rng = lm_sample_rng(set);
+    for (int64_t i = 0; i < set->samples && gr_ok(ctx) && !ferror(stdout); i++) {
+        if (i > 0) puts("---");
+        lm_continue(set, gpt, &tokenizer, prompt, &rng);
+    }
+    free(prompt.owned);
     return lm_end(set, ctx);
 }

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+/* As if all were visible. */
 static double attention_flops(const gr_tensor *out, gr_tensor *const *in) {
     int n = out->shape.ndim;
     double keys = (double)in[1]->shape.dim[n - 2], d = (double)in[0]->shape.dim[n - 1];
@@ -18,12 +19,10 @@ static double attention_flops(const gr_tensor *out, gr_tensor *const *in) {
 const gr_op gr_op_attention = {.name = "attention",
                                .operands = 3,
                                .label = {"q", "k", "v"},
-                               .backward = gr_attention_backward_tiles,
+                               .backward = gr_fused_attention_backward,
                                .flops = attention_flops};
 
-/* Refuses what does not fit; the shape of the scores otherwise. */
-static gr_tensor *check(gr_tensor *const in[3], const gr_attention_options *o, gr_shape *scores) {
-    const gr_op *op = &gr_op_attention;
+gr_tensor *gr_check_attention(const gr_op *op, gr_tensor *const in[3]) {
     gr_tensor *bad = gr_check(op, 3, in), *q = in[0], *k = in[1], *v = in[2];
     if (bad) return bad;
     int n = q->shape.ndim;
@@ -36,13 +35,21 @@ static gr_tensor *check(gr_tensor *const in[3], const gr_attention_options *o, g
                          (long long)gr_dim(k, -1));
     if (gr_dim(k, -2) != gr_dim(v, -2))
         return gr_refuse(op, 3, in, "%lld keys, %lld values", (long long)gr_dim(k, -2), (long long)gr_dim(v, -2));
+    return NULL;
+}
+
+/* Refuses what does not fit; the shape of the scores otherwise. */
+static gr_tensor *check(gr_tensor *const in[3], const gr_attention_options *o, gr_shape *scores) {
+    const gr_op *op = &gr_op_attention;
+    gr_tensor *bad = gr_check_attention(op, in), *q = in[0];
+    if (bad) return bad;
     if (!(o->dropout >= 0 && o->dropout < 1))
         return gr_refuse(op, 3, in, "dropout is %g; it must be in [0, 1)", o->dropout);
     if (o->dropout > 0 && !o->rng) return gr_refuse(op, 3, in, "dropout without rng");
-    if (!(fabs(o->scale) < INFINITY)) return gr_refuse(op, 3, in, "scale is %g", o->scale);
+    if (!(fabs(o->scale) <= (double)GR_REAL_MAX)) return gr_refuse(op, 3, in, "scale is %g", o->scale);
     if (o->weights && o->logsumexp) return gr_refuse(op, 3, in, "weights and logsumexp cannot both be had");
     *scores = q->shape;
-    scores->dim[n - 1] = gr_dim(k, -2);
+    scores->dim[scores->ndim - 1] = gr_dim(in[1], -2);
     return gr_mask_check(q->ctx, op->name, &o->mask, *scores) ? NULL : gr_inert(q->ctx);
 }
 
@@ -98,7 +105,7 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
     if (bad) return bad;
     if (options.weights) return textbook(in, &options, scores);
     attention_saved s = {.mask = options.mask, .scale = scale_of(&options, gr_dim(q, -1))};
-    if (options.dropout > 0) s.drop = (gr_kept){gr_rng_next(options.rng), options.dropout};
+    if (options.dropout > 0) s.drop = (gr_dropout_key){gr_rng_next(options.rng), options.dropout};
     gr_shape rows = q->shape, shape = q->shape;
     rows.ndim--, shape.dim[rows.ndim] = gr_dim(v, -1);
     gr_tensor *y = new_like(q, shape, &s.order);
@@ -108,7 +115,7 @@ gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_o
         if (options.logsumexp) *options.logsumexp = gr_inert(q->ctx);
         return gr_inert(q->ctx);
     }
-    gr_attention_forward_tiles(y, in, &s);
+    gr_fused_attention(y, in, &s);
     if (options.logsumexp) *options.logsumexp = logsumexp_of(&s);
     y = gr_record(&gr_op_attention, y, 3, in, &s, sizeof s);
     for (int i = 0; i < s.order.count; i++)

@@ -3,12 +3,12 @@
 #include "../tensor/parallel.h"
 
 /* The weights P and the gradient dS of the unscaled scores of a tile, from S = Q K^T and dP = dO V^T. */
-static void differentiate_tile(const attention_job *job, const tile *t, gr_real *s, gr_real *dp) {
+static void differentiate_tile(const attention_job *job, const attention_tile *t, gr_matrix s, gr_matrix dp) {
     gr_real room[GR_MASK_ROW];
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t at = t->lead * job->queries + t->i + r;
-        gr_real *x = s + r * TILE_ROW, *dx = dp + r * TILE_ROW;
-        const tile_row row = gr_row_at(t, r, room);
+        gr_real *x = s.x + r * s.row, *dx = dp.x + r * dp.row;
+        const attention_row row = gr_attention_row_at(t, r, room);
         gr_drop_row(job, t, r, dx);
         job->kernels->attention_dx((size_t)row.count, x + row.from, dx + row.from, row.allow,
                                    (gr_real)job->saved->scale, job->saved->peak->data[at],
@@ -20,41 +20,55 @@ static void differentiate_tile(const attention_job *job, const tile *t, gr_real 
 }
 
 /* dV += P^T dO, dQ += dS K, dK += dS^T Q for one tile of scores. */
-static void attend_backward(const attention_job *job, const tile *t, int thread) {
-    const int64_t m = t->rows, n = t->columns, d = job->d, d_v = job->d_v;
-    const matrix p = gr_scores_of(job, thread), ds = gr_d_scores_of(job, thread);
-    const matrix q = gr_rows_of(job->q, t->lead, t->i), k = gr_rows_of(job->k, t->lead, t->j);
-    const matrix v = gr_rows_of(job->v, t->lead, t->j);
-    const matrix d_out = gr_rows_of(job->d_output, t->lead, t->i);
-    gr_multiply_tiles(job, thread, (attention_product){m, n, d, false, false}, q, gr_transposed(k), p);
-    gr_multiply_tiles(job, thread, (attention_product){m, n, d_v, false, false}, d_out, gr_transposed(v), ds);
-    differentiate_tile(job, t, p.x, ds.x);
-    if (job->dv)
-        gr_multiply_tiles(job, thread, (attention_product){n, d_v, m, true, job->hide}, gr_transposed(p), d_out,
-                          gr_rows_of(job->dv, t->lead, t->j));
-    if (job->dq)
-        gr_multiply_tiles(job, thread, (attention_product){m, d, n, true, job->hide}, ds, k,
-                          gr_rows_of(job->dq, t->lead, t->i));
-    if (job->dk)
-        gr_multiply_tiles(job, thread, (attention_product){n, d, m, true, job->hide}, gr_transposed(ds), q,
-                          gr_rows_of(job->dk, t->lead, t->j));
+static void differentiate(const attention_job *job, const attention_tile *t, int thread) {
+    const gr_kernels *kernels = job->kernels;
+    gr_real *scratch = job->scratch + (size_t)thread * GR_GEMM_SCRATCH;
+    const gr_product_how set = {false, false}, add = {true, job->hide};
+    const gr_matrix p = gr_scores_of(job, t, thread), ds = gr_d_scores_of(job, t, thread);
+    const gr_matrix q = gr_queries_of(t, job->q), d_out = gr_queries_of(t, job->d_output);
+    const gr_matrix k = gr_keys_of(t, job->k), v = gr_keys_of(t, job->v);
+    gr_multiply(kernels, scratch, p, q, gr_transposed(k), set);
+    gr_multiply(kernels, scratch, ds, d_out, gr_transposed(v), set);
+    differentiate_tile(job, t, p, ds);
+    if (job->dv) gr_multiply(kernels, scratch, gr_keys_of(t, job->dv), gr_transposed(p), d_out, add);
+    if (job->dq) gr_multiply(kernels, scratch, gr_queries_of(t, job->dq), ds, k, add);
+    if (job->dk) gr_multiply(kernels, scratch, gr_keys_of(t, job->dk), gr_transposed(ds), q, add);
 }
 
-static tile tile_of_round(const attention_job *job, int64_t lead, int64_t query_tile) {
-    int64_t j = (query_tile + job->round) % job->rounds;
-    return j < job->key_tiles ? gr_tile_at(job, lead, query_tile, j) : (tile){.seen = GR_SEEN_NONE};
-}
-
-static void run_backward(size_t begin, size_t end, int thread, void *arg) {
+static void run_tiles(size_t begin, size_t end, int thread, void *arg) {
     const attention_job *job = arg;
     for (size_t item = begin; item < end; item++) {
-        const tile whole = tile_of_round(job, job->pairs[item][0], job->pairs[item][1]);
-        for (int64_t r = 0; r < whole.rows;) {
-            const tile t = gr_band_at(&whole, r);
-            if (t.seen != GR_SEEN_NONE) attend_backward(job, &t, thread);
+        const attention_tile *whole = &job->round_tiles[item];
+        for (int64_t r = 0; r < whole->rows;) {
+            const attention_tile t = gr_attention_band_at(whole, r);
+            if (t.seen != GR_SEEN_NONE) differentiate(job, &t, thread);
             r += t.rows;
         }
     }
+}
+
+/* In round r tile i of the queries meets tile i + r (mod rounds) of the keys: in a round no two tiles share a row or a
+ * column, so that all can be worked on at once, and every gradient is summed in the order of the rounds, whatever the
+ * threads. */
+static void find_tiles(size_t begin, size_t end, int thread, void *arg) {
+    (void)thread;
+    const attention_job *job = arg;
+    for (size_t item = begin; item < end; item++) {
+        int64_t lead = (int64_t)item / job->query_tiles, i = (int64_t)item % job->query_tiles;
+        int64_t j = (i + job->round) % job->rounds;
+        job->round_tiles[item].seen = GR_SEEN_NONE;
+        if (j < job->key_tiles) job->round_tiles[item] = gr_attention_tile_at(job, lead, i, j);
+    }
+}
+
+static void run_round(attention_job *job) {
+    const size_t all = (size_t)(job->leads * job->query_tiles);
+    size_t count = 0;
+    gr_parallel_for(all, GR_COST_OF_EXP, find_tiles, job);
+    for (size_t item = 0; item < all; item++)
+        if (job->round_tiles[item].seen != GR_SEEN_NONE) job->round_tiles[count++] = job->round_tiles[item];
+    int64_t widths = 3 * gr_dim(job->q, -1) + 2 * job->d_v;
+    gr_parallel_for(count, (size_t)(2 * ATTENTION_SCORES * (widths + GR_COST_OF_EXP)), run_tiles, job);
 }
 
 /* delta = sum_j p_j dp_j = sum_j p_j (dO . v_j) = dO . O */
@@ -62,7 +76,8 @@ static void run_delta(size_t begin, size_t end, int thread, void *arg) {
     (void)thread;
     const attention_job *job = arg;
     for (size_t lead = begin; lead < end; lead++) {
-        const matrix o = gr_matrix_of(job->output, (int64_t)lead), d_o = gr_matrix_of(job->d_output, (int64_t)lead);
+        const gr_matrix o = gr_matrix_of(job->output, (int64_t)lead, 0, job->queries);
+        const gr_matrix d_o = gr_matrix_of(job->d_output, (int64_t)lead, 0, job->queries);
         for (int64_t i = 0; i < job->queries; i++)
             job->delta->data[(int64_t)lead * job->queries + i] =
                 job->kernels->dot((size_t)job->d_v, o.x + i * o.row, d_o.x + i * d_o.row);
@@ -85,36 +100,29 @@ static bool take_gradients(attention_job *job, gr_node *n) {
     }
     job->delta = gr_pool_take(n->out->ctx, job->saved->peak->shape);
     size_t most = (size_t)(job->leads * job->query_tiles);
-    job->pairs = gr_alloc(n->out->ctx, false, most * sizeof *job->pairs);
-    return job->pairs && !gr_is_inert(job->delta);
+    job->round_tiles = gr_alloc(n->out->ctx, false, most * sizeof *job->round_tiles);
+    return job->round_tiles && !gr_is_inert(job->delta);
 }
 
-/* In round r tile i of the queries meets tile i + r (mod rounds) of the keys: in a round no two tiles share a row or a
- * column, so that all can be worked on at once, and every gradient is summed in the order of the rounds, whatever the
- * threads. */
-void gr_attention_backward_tiles(gr_node *n) {
+static void give_gradients(attention_job *job) {
+    gr_tensor *own[] = {job->dq, job->dk, job->dv};
+    for (int i = 0; i < 3; i++) {
+        if (!job->shared[i]) continue;
+        gr_run_map(GR_MAP_plus, 0, job->shared[i], 1, &own[i]);
+        gr_pool_give(own[i]);
+    }
+    gr_pool_give(job->delta);
+    gr_pool_give(job->tiles);
+}
+
+void gr_fused_attention_backward(gr_node *n) {
     attention_job job;
     if (!gr_start_attention(&job, n->out, n->in, n->saved)) return;
     job.d_output = gr_permuted(n->out->grad, job.saved->order);
     if (gr_is_inert(job.d_output) || !take_gradients(&job, n)) return;
-    job.hide = !(gr_leads_are_finite(job.q, job.leads) && gr_leads_are_finite(job.k, job.leads) &&
-                 gr_leads_are_finite(job.d_output, job.leads));
+    job.hide = !(gr_is_finite(job.q) && gr_is_finite(job.k) && gr_is_finite(job.d_output));
     gr_parallel_for((size_t)job.leads, GR_COST_OF_TERM * (size_t)(job.queries * job.d_v), run_delta, &job);
-    for (job.round = 0; job.round < job.rounds; job.round++) {
-        size_t count = 0;
-        for (int64_t lead = 0; lead < job.leads; lead++)
-            for (int64_t i = 0; i < job.query_tiles; i++)
-                if (tile_of_round(&job, lead, i).seen != GR_SEEN_NONE)
-                    job.pairs[count][0] = lead, job.pairs[count++][1] = i;
-        size_t cost = (size_t)(2 * TILE_SCORES * (3 * job.d + 2 * job.d_v + GR_COST_OF_EXP));
-        gr_parallel_for(count, cost, run_backward, &job);
-    }
-    gr_tensor *own[] = {job.dq, job.dk, job.dv};
-    for (int i = 0; i < 3; i++) {
-        if (!job.shared[i]) continue;
-        gr_run_map(GR_MAP_plus, 0, job.shared[i], 1, &own[i]);
-        gr_pool_give(own[i]);
-    }
-    gr_pool_give(job.delta);
-    gr_pool_give(job.tiles);
+    job.rounds = job.query_tiles > job.key_tiles ? job.query_tiles : job.key_tiles;
+    for (job.round = 0; job.round < job.rounds; job.round++) run_round(&job);
+    give_gradients(&job);
 }

@@ -42,7 +42,7 @@ static void walk_back(gr_tensor *y) {
         n->done = true;
         if (!n->out->grad) continue; /* nothing has come down to it */
         n->op->backward(n);
-        gr_charge(n->op, true, n->out, n->count, n->in);
+        n->seconds += gr_charge(n->op, true, n->out, n->count, n->in);
         recycle_gradient(n->out);
     }
 }

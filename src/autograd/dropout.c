@@ -8,7 +8,7 @@
 enum { WORDS = 4 }; /* Philox gives four words at a time */
 
 /* Element i stays when word i % 4 of counter i / 4, as a number in [0, 1), is p or more. */
-void gr_keep_elements(gr_kept kept, size_t first, size_t n, const gr_real *x, gr_real *y, bool accumulate) {
+void gr_keep_elements(gr_dropout_key kept, size_t first, size_t n, const gr_real *x, gr_real *y, bool accumulate) {
     const gr_real scale = (gr_real)(1 / (1 - kept.p));
     uint32_t word[WORDS] = {0};
     for (size_t i = 0; i < n; i++) {
@@ -19,7 +19,7 @@ void gr_keep_elements(gr_kept kept, size_t first, size_t n, const gr_real *x, gr
 }
 
 typedef struct dropout_task {
-    gr_kept kept;
+    gr_dropout_key kept;
     const gr_real *x;
     gr_real *y;
     bool accumulate;
@@ -34,7 +34,7 @@ static void drop_elements(size_t begin, size_t end, int thread, void *arg) {
 static void dropout_backward(gr_node *n) {
     gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
     if (gr_is_inert(dx)) return;
-    dropout_task t = {*(const gr_kept *)n->saved, n->out->grad->data, dx->data, true};
+    dropout_task t = {*(const gr_dropout_key *)n->saved, n->out->grad->data, dx->data, true};
     gr_parallel_for((size_t)gr_numel(dx), GR_COST_OF_EXP, drop_elements, &t);
 }
 
@@ -45,7 +45,7 @@ gr_tensor *gr_dropout(gr_tensor *x, double p, gr_rng *rng) {
     if (bad) return bad;
     if (!rng) return gr_refuse(&gr_op_dropout, 1, &x, "rng is NULL");
     if (!(p >= 0 && p < 1)) return gr_refuse(&gr_op_dropout, 1, &x, "p is %g; it must be in [0, 1)", p);
-    gr_kept k = {gr_rng_next(rng), p};
+    gr_dropout_key k = {gr_rng_next(rng), p};
     gr_tensor *y = gr_new(x->ctx, "dropout", false, x->shape), *from = gr_contiguous(x);
     if (gr_is_inert(y) || gr_is_inert(from)) return gr_inert(x->ctx);
     dropout_task t = {k, from->data, y->data, false};

@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct gr_kept {
+typedef struct gr_dropout_key {
     uint64_t key;
     double p; /* an element stays, as x / (1 - p), with probability 1 - p */
-} gr_kept;
+} gr_dropout_key;
 
 /* Elements first, first + 1, ... of a tensor: y = the kept x, or y += it. x and y may be the same. */
-void gr_keep_elements(gr_kept kept, size_t first, size_t n, const gr_real *x, gr_real *y, bool accumulate);
+void gr_keep_elements(gr_dropout_key kept, size_t first, size_t n, const gr_real *x, gr_real *y, bool accumulate);
 
 #endif

@@ -21,24 +21,18 @@
 /* Shorter chunks make the products less efficient, longer ones spend more on the masked half; measured at D = 64. */
 enum { CHUNK = 64 };
 
-typedef struct matrix {
-    size_t rows, columns;
-    gr_real *x;
-    ptrdiff_t row, column; /* strides */
-} matrix;
-
 /* The near rows that a row sees: none (all that it sees is carried), those up to its own, or those from its own on. */
 typedef enum sight { CARRIED, UP_TO, FROM } sight;
 
 /* The tiles of a thread. S and R are kept transposed: products with few columns are the slower ones. */
-typedef struct workshop {
+typedef struct workspace {
     const gr_kernels *kernels;
     gr_real *scratch;
-    matrix state;      /* (Dv + 1, D) */
-    matrix p, g, v, u; /* (C, D), (C, D), (C, Dv + 1), (C, Dv + 1) */
-    matrix scores;     /* (C, C) */
-    matrix wide, deep; /* results: (C, Dv + 1), (C, D) */
-} workshop;
+    gr_matrix state;                /* (Dv + 1, D) */
+    gr_matrix p, g, v, u;           /* (C, D), (C, D), (C, Dv + 1), (C, Dv + 1) */
+    gr_matrix scores;               /* (C, C) */
+    gr_matrix by_value, by_feature; /* results: (C, Dv + 1), (C, D) */
+} workspace;
 
 typedef struct linear_task {
     gr_tensor *q, *k, *v, *y;
@@ -49,43 +43,34 @@ typedef struct linear_task {
     gr_real *tiles, *scratch;
 } linear_task;
 
-static matrix turned(matrix m) { return (matrix){m.columns, m.rows, m.x, m.column, m.row}; }
-static matrix without_last(matrix m) { return (matrix){m.rows, m.columns - 1, m.x, m.row, m.column}; }
+static gr_matrix without_last(gr_matrix m) { return (gr_matrix){m.rows, m.columns - 1, m.x, m.row, m.column}; }
 
-/* Rows begin, ..., begin + count - 1 of a head. */
-static matrix rows_of(const gr_tensor *x, size_t head, int64_t begin, int64_t count) {
-    gr_shape lead = x->shape;
-    int axes = lead.ndim -= 2;
-    gr_real *first = x->data + gr_shape_offset(lead, x->stride, (int64_t)head) + begin * x->stride[axes];
-    return (matrix){(size_t)count, (size_t)x->shape.dim[axes + 1], first, (ptrdiff_t)x->stride[axes],
-                    (ptrdiff_t)x->stride[axes + 1]};
+static gr_matrix rows_of(const gr_tensor *x, size_t head, int64_t begin, int64_t count) {
+    return gr_matrix_of(x, (int64_t)head, begin, count);
 }
 
-static void map_rows(const workshop *w, gr_map_name map, matrix y, matrix a, matrix b) {
+static void map_rows(const workspace *w, gr_map_name map, gr_matrix y, gr_matrix a, gr_matrix b) {
     for (ptrdiff_t i = 0; i < (ptrdiff_t)a.rows; i++)
         w->kernels->map[map](&(gr_row){.n = a.columns,
                                        .p = {y.x + i * y.row, a.x + i * a.row, b.x ? b.x + i * b.row : NULL},
                                        .s = {y.column, a.column, b.column}});
 }
 
-/* C = A B, or C += A B; hiding: where 0 in A meets NaN in B, nothing. */
-typedef enum how { SET, ADD, ADD_HIDING } how;
-static void product(const workshop *w, matrix c, matrix a, matrix b, how h) {
-    gr_gemm g = {c.rows, c.columns, a.columns, a.x,   b.x,      a.row,     a.column,
-                 b.row,  b.column,  c.x,       c.row, h != SET, w->scratch};
-    if (h == ADD_HIDING)
-        gr_multiply_hiding(w->kernels, &g);
-    else
-        w->kernels->matmul(&g);
+/* C = A B, C += A B, and C += A B in which a 0 of A hides. */
+static const gr_product_how SET = {false, false}, ADD = {true, false}, ADD_HIDING = {true, true};
+
+static void product(const workspace *w, gr_matrix c, gr_matrix a, gr_matrix b, gr_product_how how) {
+    gr_multiply(w->kernels, w->scratch, c, a, b, how);
 }
 
 /* out = x carried + mask(x near^T) z */
-static void attend(const workshop *w, matrix out, matrix x, matrix carried, matrix near, matrix z, sight sees) {
+static void attend(const workspace *w, gr_matrix out, gr_matrix x, gr_matrix carried, gr_matrix near, gr_matrix z,
+                   sight sees) {
     product(w, out, x, carried, SET);
     if (sees == CARRIED) return;
-    matrix scores = w->scores;
+    gr_matrix scores = w->scores;
     scores.rows = x.rows, scores.columns = near.rows;
-    product(w, scores, x, turned(near), SET);
+    product(w, scores, x, gr_transposed(near), SET);
     for (size_t i = 0; i < scores.rows; i++) {
         gr_real *row = scores.x + (ptrdiff_t)i * scores.row;
         size_t begin = sees == UP_TO ? i + 1 : 0, end = sees == UP_TO ? scores.columns : i;
@@ -94,16 +79,16 @@ static void attend(const workshop *w, matrix out, matrix x, matrix carried, matr
     product(w, out, scores, z, ADD_HIDING);
 }
 
-static void load_queries(workshop *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
+static void load_queries(workspace *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
     w->p.rows = w->u.rows = (size_t)count;
-    map_rows(w, GR_MAP_elu1, w->p, rows_of(t->q, head, begin, count), (matrix){0});
+    map_rows(w, GR_MAP_elu1, w->p, rows_of(t->q, head, begin, count), (gr_matrix){0});
 }
 
-static void load_keys(workshop *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
-    matrix v = rows_of(t->v, head, begin, count);
+static void load_keys(workspace *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
+    gr_matrix v = rows_of(t->v, head, begin, count);
     w->g.rows = w->v.rows = (size_t)count;
-    map_rows(w, GR_MAP_elu1, w->g, rows_of(t->k, head, begin, count), (matrix){0});
-    map_rows(w, GR_MAP_copy, w->v, v, (matrix){0});
+    map_rows(w, GR_MAP_elu1, w->g, rows_of(t->k, head, begin, count), (gr_matrix){0});
+    map_rows(w, GR_MAP_copy, w->v, v, (gr_matrix){0});
     for (size_t j = 0; j < v.rows; j++) w->v.x[j * w->v.columns + v.columns] = 1;
 }
 
@@ -111,53 +96,57 @@ static gr_real *denominators(const linear_task *t, size_t head, int64_t begin) {
     return t->d->data + (int64_t)head * t->d->shape.dim[1] + begin;
 }
 
+/* Weights so small that their sum has lost digits, or is 0, would make infinities of 1 / d: they count as 0. */
+static bool counts(gr_real d) { return !(d < GR_REAL_MIN); }
+
 /* u' = [dy, -(dy . y)] / d; 0 where the weights are 0. */
-static void load_cotangents(workshop *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
-    const matrix dy = rows_of(t->dy, head, begin, count), y = rows_of(t->y, head, begin, count);
+static void load_cotangents(workspace *w, const linear_task *t, size_t head, int64_t begin, int64_t count) {
+    const gr_matrix dy = rows_of(t->dy, head, begin, count), y = rows_of(t->y, head, begin, count);
     const gr_real *d = denominators(t, head, begin);
     map_rows(w, GR_MAP_mul, w->u, dy, y);
     for (size_t i = 0; i < dy.rows; i++) {
         gr_real *u = w->u.x + i * w->u.columns;
         const gr_real *dy_i = dy.x + (ptrdiff_t)i * dy.row, sum = w->kernels->sum(dy.columns, u, 0);
-        for (size_t e = 0; e < dy.columns; e++) u[e] = d[i] != 0 ? dy_i[e] / d[i] : 0;
-        u[dy.columns] = d[i] != 0 ? -sum / d[i] : 0;
+        for (size_t e = 0; e < dy.columns; e++) u[e] = counts(d[i]) ? dy_i[e] / d[i] : 0;
+        u[dy.columns] = counts(d[i]) ? -sum / d[i] : 0;
     }
 }
 
 /* y = N / d; 0 where the weights are 0. */
-static void store_output(const linear_task *t, size_t head, int64_t begin, matrix sums) {
-    const matrix y = rows_of(t->y, head, begin, (int64_t)sums.rows);
+static void store_output(const linear_task *t, size_t head, int64_t begin, gr_matrix sums) {
+    const gr_matrix y = rows_of(t->y, head, begin, (int64_t)sums.rows);
     gr_real *d = denominators(t, head, begin);
     for (size_t i = 0; i < y.rows; i++) {
         const gr_real *sum = sums.x + (ptrdiff_t)i * sums.row;
         d[i] = sum[y.columns];
-        for (size_t e = 0; e < y.columns; e++) y.x[(ptrdiff_t)i * y.row + (ptrdiff_t)e] = d[i] != 0 ? sum[e] / d[i] : 0;
+        for (size_t e = 0; e < y.columns; e++)
+            y.x[(ptrdiff_t)i * y.row + (ptrdiff_t)e] = counts(d[i]) ? sum[e] / d[i] : 0;
     }
 }
 
-static matrix first_rows(matrix m, int64_t count) {
+static gr_matrix first_rows(gr_matrix m, int64_t count) {
     m.rows = (size_t)count;
     return m;
 }
 
 static int64_t rows_in_chunk(int64_t begin, int64_t end) { return end - begin < CHUNK ? end - begin : CHUNK; }
 
-static void clear_state(const workshop *w) {
+static void clear_state(const workspace *w) {
     memset(w->state.x, 0, w->state.rows * w->state.columns * sizeof *w->state.x);
 }
 
 /* Carries S from the front: y, or, given dy, dq. */
-static void sweep_forward(workshop *w, const linear_task *t, size_t head) {
+static void sweep_forward(workspace *w, const linear_task *t, size_t head) {
     const int64_t queries = t->q->shape.dim[t->q->shape.ndim - 2];
     const sight sees = t->causal ? UP_TO : CARRIED;
     clear_state(w);
     for (int64_t j = 0; j < t->past; j += CHUNK) {
         load_keys(w, t, head, j, rows_in_chunk(j, t->past));
-        product(w, w->state, turned(w->v), w->g, ADD);
+        product(w, w->state, gr_transposed(w->v), w->g, ADD);
     }
     for (int64_t i = t->blind; i < queries; i += CHUNK) {
         const int64_t count = rows_in_chunk(i, queries);
-        const matrix sums = first_rows(w->wide, count), dp = first_rows(w->deep, count);
+        const gr_matrix sums = first_rows(w->by_value, count), dp = first_rows(w->by_feature, count);
         load_queries(w, t, head, i, count);
         if (t->causal) load_keys(w, t, head, t->past + i - t->blind, count);
         if (t->dy) {
@@ -165,28 +154,28 @@ static void sweep_forward(workshop *w, const linear_task *t, size_t head) {
             attend(w, dp, w->u, w->state, w->v, w->g, sees);
             map_rows(w, GR_MAP_elu1_dx, rows_of(t->dq, head, i, count), dp, w->p);
         } else {
-            attend(w, sums, w->p, turned(w->state), w->g, w->v, sees);
+            attend(w, sums, w->p, gr_transposed(w->state), w->g, w->v, sees);
             store_output(t, head, i, sums);
         }
-        if (t->causal) product(w, w->state, turned(w->v), w->g, ADD);
+        if (t->causal) product(w, w->state, gr_transposed(w->v), w->g, ADD);
     }
 }
 
-static void add_to_keys(workshop *w, const linear_task *t, size_t head, int64_t begin, int64_t count, sight sees) {
-    const matrix dg = first_rows(w->deep, count), dv = without_last(first_rows(w->wide, count));
+static void add_to_keys(workspace *w, const linear_task *t, size_t head, int64_t begin, int64_t count, sight sees) {
+    const gr_matrix dg = first_rows(w->by_feature, count), dv = without_last(first_rows(w->by_value, count));
     load_keys(w, t, head, begin, count);
     if (t->dk) {
         attend(w, dg, w->v, w->state, w->u, w->p, sees);
         map_rows(w, GR_MAP_elu1_dx, rows_of(t->dk, head, begin, count), dg, w->g);
     }
     if (t->dv) {
-        attend(w, dv, w->g, without_last(turned(w->state)), w->p, without_last(w->u), sees);
-        map_rows(w, GR_MAP_plus, rows_of(t->dv, head, begin, count), dv, (matrix){0});
+        attend(w, dv, w->g, without_last(gr_transposed(w->state)), w->p, without_last(w->u), sees);
+        map_rows(w, GR_MAP_plus, rows_of(t->dv, head, begin, count), dv, (gr_matrix){0});
     }
 }
 
 /* Carries R from the back: dk and dv. */
-static void sweep_backward(workshop *w, const linear_task *t, size_t head) {
+static void sweep_backward(workspace *w, const linear_task *t, size_t head) {
     const int64_t seeing = t->q->shape.dim[t->q->shape.ndim - 2] - t->blind;
     clear_state(w);
     for (int64_t c = (seeing + CHUNK - 1) / CHUNK - 1; c >= 0; c--) {
@@ -194,13 +183,13 @@ static void sweep_backward(workshop *w, const linear_task *t, size_t head) {
         load_queries(w, t, head, t->blind + i, count);
         load_cotangents(w, t, head, t->blind + i, count);
         if (t->causal) add_to_keys(w, t, head, t->past + i, count, FROM);
-        product(w, w->state, turned(w->u), w->p, ADD);
+        product(w, w->state, gr_transposed(w->u), w->p, ADD);
     }
     for (int64_t j = 0; j < t->past; j += CHUNK) add_to_keys(w, t, head, j, rows_in_chunk(j, t->past), CARRIED);
 }
 
-static matrix tile(gr_real **room, size_t rows, size_t columns) {
-    matrix m = {rows, columns, *room, (ptrdiff_t)columns, 1};
+static gr_matrix take_tile(gr_real **room, size_t rows, size_t columns) {
+    gr_matrix m = {rows, columns, *room, (ptrdiff_t)columns, 1};
     *room += rows * columns;
     return m;
 }
@@ -208,41 +197,36 @@ static matrix tile(gr_real **room, size_t rows, size_t columns) {
 /* The numbers in a thread's tiles. */
 static size_t tiles_size(size_t d, size_t e) { return e * d + CHUNK * (3 * d + 3 * e + CHUNK); }
 
-static workshop open_workshop(const linear_task *t, int thread) {
+static workspace open_workspace(const linear_task *t, int thread) {
     const size_t d = (size_t)gr_dim(t->q, -1), e = (size_t)gr_dim(t->v, -1) + 1;
     gr_real *room = t->tiles + (size_t)thread * tiles_size(d, e);
-    return (workshop){.kernels = t->y->ctx->kernels,
-                      .scratch = t->scratch + (size_t)thread * GR_GEMM_SCRATCH,
-                      .state = tile(&room, e, d),
-                      .p = tile(&room, CHUNK, d),
-                      .g = tile(&room, CHUNK, d),
-                      .v = tile(&room, CHUNK, e),
-                      .u = tile(&room, CHUNK, e),
-                      .scores = tile(&room, CHUNK, CHUNK),
-                      .wide = tile(&room, CHUNK, e),
-                      .deep = tile(&room, CHUNK, d)};
+    return (workspace){.kernels = t->y->ctx->kernels,
+                       .scratch = t->scratch + (size_t)thread * GR_GEMM_SCRATCH,
+                       .state = take_tile(&room, e, d),
+                       .p = take_tile(&room, CHUNK, d),
+                       .g = take_tile(&room, CHUNK, d),
+                       .v = take_tile(&room, CHUNK, e),
+                       .u = take_tile(&room, CHUNK, e),
+                       .scores = take_tile(&room, CHUNK, CHUNK),
+                       .by_value = take_tile(&room, CHUNK, e),
+                       .by_feature = take_tile(&room, CHUNK, d)};
 }
 
 static void run_heads(size_t begin, size_t end, int thread, void *arg) {
     const linear_task *t = arg;
-    workshop w = open_workshop(t, thread);
+    workspace w = open_workspace(t, thread);
     for (size_t head = begin; head < end; head++) {
         if (!t->dy || t->dq) sweep_forward(&w, t, head);
         if (t->dk || t->dv) sweep_backward(&w, t, head);
     }
 }
 
-static size_t heads_of(const gr_tensor *x) {
-    gr_shape lead = x->shape;
-    lead.ndim -= 2;
-    return (size_t)gr_shape_numel(lead);
-}
-
 /* Who sees what, memory for the threads, and all heads. */
 static void run_task(linear_task *t) {
     gr_context *ctx = t->y->ctx;
     const int64_t queries = gr_dim(t->q, -2), keys = gr_dim(t->k, -2);
-    const size_t d = (size_t)gr_dim(t->q, -1), e = (size_t)gr_dim(t->v, -1) + 1, heads = heads_of(t->q);
+    const size_t d = (size_t)gr_dim(t->q, -1), e = (size_t)gr_dim(t->v, -1) + 1,
+                 heads = (size_t)gr_matrices(t->q->shape);
     t->past = !t->causal ? keys : keys > queries ? keys - queries : 0;
     t->blind = keys == 0 ? queries : t->causal && queries > keys ? queries - keys : 0;
     t->scratch = gr_product_scratch(ctx);
@@ -273,7 +257,7 @@ static void linear_attention_backward(gr_node *n) {
 /* Of the sums over keys and their use; without the masked products within chunks. */
 static double linear_attention_flops(const gr_tensor *out, gr_tensor *const *in) {
     double rows = (double)gr_dim(in[0], -2) + (double)gr_dim(in[1], -2);
-    return 2 * (double)heads_of(out) * rows * (double)gr_dim(in[0], -1) * ((double)gr_dim(in[2], -1) + 1);
+    return 2 * (double)gr_matrices(out->shape) * rows * (double)gr_dim(in[0], -1) * ((double)gr_dim(in[2], -1) + 1);
 }
 
 const gr_op gr_op_linear_attention = {.name = "linear_attention",
@@ -282,27 +266,14 @@ const gr_op gr_op_linear_attention = {.name = "linear_attention",
                                       .backward = linear_attention_backward,
                                       .flops = linear_attention_flops};
 
-static const char *misfit(gr_tensor *const in[3]) {
-    int axes = in[0]->shape.ndim;
-    if (axes < 2 || in[1]->shape.ndim != axes || in[2]->shape.ndim != axes)
-        return "all need the same number of axes, two or more";
-    for (int i = 0; i < axes - 2; i++)
-        if (in[0]->shape.dim[i] != in[1]->shape.dim[i] || in[0]->shape.dim[i] != in[2]->shape.dim[i])
-            return "leading axes differ";
-    if (gr_dim(in[0], -1) != gr_dim(in[1], -1)) return "q and k must have one width";
-    return gr_dim(in[1], -2) == gr_dim(in[2], -2) ? NULL : "k and v must have as many rows";
-}
-
 gr_tensor *gr_linear_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, bool causal) {
     const gr_op *op = &gr_op_linear_attention;
-    gr_tensor *in[] = {q, k, v}, *bad = gr_check(op, 3, in);
+    gr_tensor *in[] = {q, k, v}, *bad = gr_check_attention(op, in);
     if (bad) return bad;
-    const char *why = misfit(in);
-    if (why) return gr_refuse(op, 3, in, "%s", why);
     gr_shape shape = q->shape;
     shape.dim[shape.ndim - 1] = gr_dim(v, -1);
     gr_tensor *y = gr_new(q->ctx, op->name, false, shape);
-    gr_tensor *d = gr_new(q->ctx, op->name, false, GR_SHAPE((int64_t)heads_of(q), gr_dim(q, -2)));
+    gr_tensor *d = gr_new(q->ctx, op->name, false, GR_SHAPE(gr_matrices(q->shape), gr_dim(q, -2)));
     if (gr_is_inert(y) || gr_is_inert(d)) return gr_inert(q->ctx);
     gr_clear(y); /* what sees nothing stays 0 */
     run_task(&(linear_task){.q = q, .k = k, .v = v, .y = y, .d = d, .causal = causal});

@@ -70,7 +70,7 @@ static bool differentiable(const gr_op *op, int i, const gr_tensor *x) {
 gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
                      size_t saved_size) {
     gr_context *ctx = out->ctx;
-    gr_charge(op, false, out, count, in);
+    const double seconds = gr_charge(op, false, out, count, in);
     bool wanted = false;
     for (int i = 0; i < count; i++) wanted = wanted || differentiable(op, i, in[i]);
     if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
@@ -79,8 +79,13 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (size_t)count * sizeof *n->wanted);
     void *copy = saved_size ? gr_alloc(ctx, false, saved_size) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
-    *n = (gr_node){
-        .op = op, .out = out, .in = (gr_tensor **)(n + 1), .count = count, .saved = copy, .previous = ctx->tape};
+    *n = (gr_node){.op = op,
+                   .out = out,
+                   .in = (gr_tensor **)(n + 1),
+                   .count = count,
+                   .saved = copy,
+                   .seconds = seconds,
+                   .previous = ctx->tape};
     memcpy(n->in, in, list);
     n->wanted = (bool *)(n->in + count);
     for (int i = 0; i < count; i++) n->wanted[i] = differentiable(op, i, in[i]);
@@ -90,17 +95,20 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     return out;
 }
 
-void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in) {
-    if (!out->ctx->profile) return;
+gr_cost gr_cost_of(const gr_op *op, const gr_tensor *out, int count, gr_tensor *const *in) {
     double elements = (double)gr_shape_numel(out->shape), flops = op->flops ? op->flops(out, in) : elements;
-    int wanted = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (in[i]) elements += (double)gr_shape_numel(in[i]->shape);
-        if (i < 2) wanted += differentiable(op, i, in[i]); /* a product's gradients each cost as much as the product */
-    }
-    double bytes = elements * (double)sizeof(gr_real);
-    gr_profile_event(out->ctx, op->name, backward ? "backward" : "forward", backward ? flops * wanted : flops,
-                     backward ? 2 * bytes : bytes);
+    return (gr_cost){flops, elements * (double)sizeof(gr_real)};
+}
+
+double gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in) {
+    if (!out->ctx->profile) return 0;
+    const gr_cost cost = gr_cost_of(op, out, count, in);
+    int wanted = 0; /* a product's gradients each cost as much as the product */
+    for (int i = 0; i < count && i < 2; i++) wanted += differentiable(op, i, in[i]);
+    return gr_profile_event(out->ctx, op->name, backward ? "backward" : "forward",
+                            backward ? cost.flops * wanted : cost.flops, backward ? 2 * cost.bytes : cost.bytes);
 }
 
 bool gr_wants(const gr_node *n, int i) { return i < n->count && n->wanted[i]; }

@@ -31,12 +31,17 @@ struct gr_node {
     bool *wanted;      /* of each operand: is its gradient wanted? */
     const void *saved; /* what forward left for backward */
     bool reached, done;
+    int number;     /* in the last gr_explain */
+    double seconds; /* of forward and backward, while a profile is kept */
     gr_node *previous;
 };
 
 /* First line of every op: NULL when all operands are there, in one context without an error; else the inert tensor to
  * return. */
 gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in);
+
+/* The same for q (..., Tq, D), k (..., Tk, D), v (..., Tk, Dv), which must fit. */
+gr_tensor *gr_check_attention(const gr_op *op, gr_tensor *const in[3]);
 
 /* Last line of every op: appends the entry, if a gradient will be wanted, and returns out. saved is copied. */
 gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *const *in, const void *saved,
@@ -46,8 +51,14 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
  */
 gr_tensor *gr_refuse(const gr_op *op, int count, gr_tensor *const *in, const char *format, ...) GR_PRINTF(4, 5);
 
-/* Charges the time since the last event to op, forward or backward, if a profile is kept. */
-void gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in);
+/* Charges the time since the last event to op, forward or backward, if a profile is kept, and returns it in seconds. */
+double gr_charge(const gr_op *op, bool backward, const gr_tensor *out, int count, gr_tensor *const *in);
+
+/* What forward costs: FLOPs, and bytes of result and operands. */
+typedef struct gr_cost {
+    double flops, bytes;
+} gr_cost;
+gr_cost gr_cost_of(const gr_op *op, const gr_tensor *out, int count, gr_tensor *const *in);
 
 /* In a backward: is the gradient of operand i wanted? Decided when the op was recorded. */
 bool gr_wants(const gr_node *n, int i);

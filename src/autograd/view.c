@@ -119,9 +119,10 @@ bool gr_have_gradients_apart(gr_tensor *a, gr_tensor *b) {
     if (base_of(a) != base_of(b)) return true;
     if (!is_slice(a) || !is_slice(b) || a->node->in[0] != b->node->in[0]) return false;
     const geometry *x = a->node->saved, *y = b->node->saved;
-    const int64_t end_x = x->start + x->shape.dim[x->axis] * x->step;
-    const int64_t end_y = y->start + y->shape.dim[y->axis] * y->step;
-    return x->axis == y->axis && (end_x <= y->start || end_y <= x->start);
+    const int64_t n_x = x->shape.dim[x->axis], n_y = y->shape.dim[y->axis];
+    if (n_x == 0 || n_y == 0) return true;
+    const int64_t last_x = x->start + (n_x - 1) * x->step, last_y = y->start + (n_y - 1) * y->step;
+    return x->axis == y->axis && (last_x < y->start || last_y < x->start);
 }
 
 static gr_tensor *record_view(const gr_op *op, gr_tensor *x, const geometry *g) {

@@ -16,8 +16,6 @@ gr_tensor *gr_causal_mask_between(gr_context *ctx, int64_t queries, int64_t keys
 /* What attention gives after an error. */
 static gr_attended nothing(gr_tensor *inert) { return (gr_attended){inert, inert}; }
 
-static gr_mask mask_of(gr_tensor *allow) { return allow ? gr_mask_tensor(allow) : gr_mask_all(); }
-
 static gr_attended with_weights(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_mask mask) {
     gr_attended y;
     y.output = gr_attention(q, k, v, (gr_attention_options){.mask = mask, .weights = &y.weights});
@@ -25,7 +23,7 @@ static gr_attended with_weights(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_mas
 }
 
 gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_tensor *mask) {
-    return with_weights(q, k, v, mask_of(mask));
+    return with_weights(q, k, v, gr_mask_or_all(mask));
 }
 
 gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v) {
@@ -34,16 +32,21 @@ gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v) {
 
 /* -- In some style ------------------------------------------------------------------------------------------------- */
 
-enum { WINDOW = 64, BLOCK = 16 }; /* where nothing else is said */
+enum {
+    WINDOW = 64,
+    BLOCK = WINDOW / GR_SPARSE_STRIDE
+}; /* where nothing else is said: a group is as wide as a window */
+
+enum { MOST = INT32_MAX }; /* that a checkpoint may say */
 
 gr_attention_style gr_check_style(gr_context *ctx, const char *where, gr_attention_style s) {
     if (s.kind == GR_ATTENTION_DEFAULT) s.kind = GR_TEXTBOOK;
     if (s.window == 0) s.window = WINDOW;
     if (s.block == 0) s.block = BLOCK;
     if (s.kind < GR_TEXTBOOK || s.kind > GR_LINEAR) gr_fail(ctx, where, "no attention is of kind %d", (int)s.kind);
-    if (s.window < 1 || s.global < 0 || s.block < 1)
-        gr_fail(ctx, where, "window %lld, global %lld, block %lld; at least 1, 0 and 1", (long long)s.window,
-                (long long)s.global, (long long)s.block);
+    if (s.window < 1 || s.global < 0 || s.block < 1 || s.window > MOST || s.global > MOST || s.block > MOST)
+        gr_fail(ctx, where, "window %lld, global %lld, block %lld; at least 1, 0 and 1, at most %d",
+                (long long)s.window, (long long)s.global, (long long)s.block, MOST);
     return s;
 }
 
@@ -52,13 +55,13 @@ static gr_mask mask_of_style(gr_context *ctx, gr_attention_style s, bool causal,
     gr_mask mask = causal ? gr_mask_causal() : gr_mask_all();
     if (s.kind == GR_WINDOW) mask = gr_mask_and(mask, gr_mask_or(gr_mask_window(s.window), gr_mask_global(s.global)));
     if (s.kind == GR_SPARSE) {
-        int64_t blocks = (keys + s.block - 1) / s.block;
+        int64_t blocks = keys / s.block + (keys % s.block != 0);
         mask = gr_mask_and(mask, gr_mask_blocks(gr_layout_fixed(ctx, blocks, GR_SPARSE_STRIDE), s.block));
     }
     return mask;
 }
 
-static gr_attended attend(gr_attention_style s, bool causal, bool keep_weights, gr_qkv in, gr_mask extra) {
+static gr_attended attend_in_style(gr_attention_style s, bool causal, bool keep_weights, gr_qkv in, gr_mask extra) {
     gr_context *ctx = gr_context_of(in.q);
     gr_attended y = {NULL, NULL};
     if (s.kind == GR_LINEAR) {
@@ -68,7 +71,7 @@ static gr_attended attend(gr_attention_style s, bool causal, bool keep_weights, 
     }
     gr_mask mask = mask_of_style(ctx, s, causal, gr_dim(in.k, -2));
     gr_attention_options options = {.mask = gr_mask_and(mask, extra)};
-    if (s.kind <= GR_TEXTBOOK || keep_weights) options.weights = &y.weights;
+    if (s.kind == GR_TEXTBOOK || s.kind == GR_ATTENTION_DEFAULT || keep_weights) options.weights = &y.weights;
     y.output = gr_attention(in.q, in.k, in.v, options);
     return y;
 }
@@ -119,7 +122,8 @@ gr_attention_layer gr_attention_new(gr_context *ctx, const char *prefix, gr_atte
 gr_attended gr_attention_forward(const gr_attention_layer *a, gr_tensor *x, gr_tensor *mask) {
     if (!a) return nothing(gr_no_layer(x, "attention"));
     const gr_attention_projections p = {a->w_q, a->w_k, a->w_v};
-    gr_attended y = attend(a->style, a->causal, false, gr_attention_projections_forward(&p, x), mask_of(mask));
+    gr_attended y =
+        attend_in_style(a->style, a->causal, false, gr_attention_projections_forward(&p, x), gr_mask_or_all(mask));
     y.output = gr_linear_forward(&a->w_o, y.output); /* (B, T, d_model) */
     return y;
 }
@@ -163,7 +167,7 @@ static gr_qkv split_heads(gr_tensor *qkv, int64_t heads) {
 }
 
 /* The new keys and values (B, H, T, D) join those that are kept; what comes back are views of all of them. */
-static void join_past(gr_kv *kv, gr_qkv *in) {
+static void join_past(gr_kv_cache *kv, gr_qkv *in) {
     const int64_t past = kv->past, all = past + gr_dim(in->k, 2);
     gr_tensor **part[] = {&in->k, &in->v}, *kept[] = {kv->k, kv->v};
     for (int i = 0; i < 2 && gr_ok(kept[i]->ctx); i++) {
@@ -183,11 +187,11 @@ gr_attended gr_multihead_attend(const gr_multihead_layer *a, gr_tensor *x, gr_at
     gr_qkv in = split_heads(qkv, a->heads); /* (B, H, T, D) */
     if (how.rotary) in.q = gr_rotary(in.q, how.rotary), in.k = gr_rotary(in.k, how.rotary);
     if (how.kv) join_past(how.kv, &in); /* k, v (B, H, past + T, D) */
-    gr_attended y = attend(a->style, a->causal, a->keep_weights, in, how.mask);
+    gr_attended y = attend_in_style(a->style, a->causal, a->keep_weights || how.weights, in, how.mask);
     y.output = gr_linear_forward(&a->c_proj, join_heads(y.output)); /* (B, T, C) */
     return y;
 }
 
 gr_attended gr_multihead_forward(const gr_multihead_layer *a, gr_tensor *x, gr_tensor *mask) {
-    return gr_multihead_attend(a, x, (gr_attending){.mask = mask_of(mask)});
+    return gr_multihead_attend(a, x, (gr_attending){.mask = gr_mask_or_all(mask)});
 }

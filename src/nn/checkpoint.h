@@ -1,19 +1,45 @@
 /* A model in a file: safetensors, under the names and in the layouts of GPT-2's PyTorch code, with the configuration
- * and the vocabulary as metadata: the strings layers, heads, width, context, vocab, gelu ("tanh"), bias ("0" or "1"),
- * tokenizer ("chars" or "bytes"), vocabulary (its bytes in hexadecimal), and, where they are missing as in a model
- * without a choice, attention ("fused"), window, global, block and positions ("learned"). */
+ * and the vocabulary as metadata, all of them strings:
+ *
+ * layers heads width context vocab   whole numbers
+ * gelu                               "tanh" or "erf"
+ * tokenizer, vocabulary              "chars" or "bytes", and the bytes of the ids in hexadecimal; may be missing when
+ *                                    vocab is 256: then an id is its byte
+ * bias                               "1" or "0"; missing: whether there is a transformer.ln_f.bias
+ * attention window global block      missing: "fused"
+ * positions                          "learned" (also when missing) or "rotary" */
 #ifndef GR_CHECKPOINT_H
 #define GR_CHECKPOINT_H
 
 #include "gpt.h"
+#include "optim.h"
 #include "text.h"
 
-/* Replaces the file at once or not at all: written beside it, flushed to the disk, renamed. False after an error. */
+/* Replaces the file at once or not at all: written beside it, flushed to the disk, renamed. False after an error; then
+ * the file is as it was, and nothing is beside it. Values have the type of gr_real: F32, or F64. */
 bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
 
-/* A new model with the weights of the file, without dropout, and its tokenizer (NULL: not wanted). All or nothing: a
- * file that is cut off or foreign, a tensor that is missing, too much or of another shape is an error that names it and
- * both shapes; then the context has no parameter more than before, and what it has is untouched. Never NULL. */
+/* A new model with the weights of the file (F16, BF16, F32 or F64), without dropout, and its tokenizer (NULL: not
+ * wanted). What nanoGPT's state dict has besides is understood: causal masks "attn.bias" are passed over, an
+ * "lm_head.weight" must be equal to the embedding, or stand for it. All or nothing: a file that is cut off or foreign,
+ * a tensor that is missing, too much or of another shape is an error that names it and both shapes; then the context is
+ * untouched. Never NULL. */
 gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
+
+/* Where a run is: steps done, the generator of its batches, its best validation loss so far. */
+typedef struct gr_resume {
+    int64_t step;
+    gr_rng rng;
+    double best;
+} gr_resume;
+
+/* All that a run needs to go on bit for bit, replaced at once or not at all: weights, both moments of each, the
+ * optimiser's count of steps, the generators of dropout, and where it is. The model's parameters must be all that the
+ * optimiser has. */
+bool gr_state_save(gr_gpt *gpt, gr_adamw *adamw, gr_resume at, const char *path);
+
+/* Puts it back into a model and an optimiser that were made with the same configuration. All or nothing; false after an
+ * error that names what differs. */
+bool gr_state_load(gr_gpt *gpt, gr_adamw *adamw, gr_resume *at, const char *path);
 
 #endif

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,4 +31,87 @@ int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size) {
     }
     *size = (uint64_t)info.st_size;
     return file;
+}
+
+/* -- Replacing a file ---------------------------------------------------------------------------------------------- */
+
+enum { BUFFER = 1 << 16 }; /* bytes of a system call */
+
+/* Keeps the first cause. */
+static void note_failure(gr_replacing *r, bool ok) {
+    if (!ok && r->cause == 0) r->cause = errno ? errno : EIO;
+}
+
+/* A write above the limit would end the process by a signal. */
+static bool within_limit(uint64_t size) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur) return true;
+    errno = EFBIG;
+    return false;
+}
+
+static int open_directory(gr_context *ctx, const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t length = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    char *name = gr_alloc(ctx, false, length + 2);
+    if (!name) return -1;
+    memcpy(name, slash ? path : ".", slash ? length : 1);
+    name[slash ? length : 1] = '\0';
+    return open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) {
+    gr_replacing r = {.ctx = ctx, .path = path, .file = -1, .directory = -1};
+    const size_t room = strlen(path) + sizeof ".tmp";
+    r.beside = gr_alloc(ctx, false, room);
+    r.buffer = gr_alloc(ctx, false, BUFFER);
+    if (!r.beside || !r.buffer) {
+        r.cause = ENOMEM;
+        return r;
+    }
+    snprintf(r.beside, room, "%s.tmp", path);
+    note_failure(&r, within_limit(size));
+    if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
+    if (!r.cause) note_failure(&r, (r.file = open(r.beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) >= 0);
+    return r;
+}
+
+static void write_out(gr_replacing *r) {
+    for (size_t done = 0; done < r->used && !r->cause;) {
+        const ssize_t n = write(r->file, r->buffer + done, r->used - done);
+        if (n < 0 && errno == EINTR) continue;
+        note_failure(r, n >= 0);
+        if (n > 0) done += (size_t)n;
+    }
+    r->used = 0;
+}
+
+void gr_replace_write(gr_replacing *r, const void *bytes, size_t n) {
+    const uint8_t *from = bytes;
+    while (n > 0 && !r->cause) {
+        const size_t left = BUFFER - r->used, some = n < left ? n : left;
+        memcpy(r->buffer + r->used, from, some);
+        r->used += some, from += some, n -= some;
+        if (r->used == BUFFER) write_out(r);
+    }
+}
+
+bool gr_replace_end(gr_replacing *r) {
+    bool renamed = false;
+    write_out(r);
+    if (!r->cause) note_failure(r, fsync(r->file) == 0);
+    if (r->file >= 0) {
+        const bool closed = close(r->file) == 0;
+        note_failure(r, closed);
+    }
+    if (!r->cause) note_failure(r, renamed = rename(r->beside, r->path) == 0);
+    if (!renamed && r->file >= 0) unlink(r->beside);
+    /* EINVAL: a file system that has no flushing of directories. */
+    if (!r->cause) note_failure(r, fsync(r->directory) == 0 || errno == EINVAL);
+    if (r->directory >= 0) close(r->directory);
+    if (r->cause) {
+        errno = r->cause;
+        gr_fail_errno(r->ctx, r->path, "write");
+    }
+    return r->cause == 0;
 }

@@ -1,4 +1,4 @@
-/* Files to read from. */
+/* Files to read from, and files to replace. */
 #ifndef GR_FILES_H
 #define GR_FILES_H
 
@@ -9,5 +9,24 @@ void gr_fail_errno(gr_context *ctx, const char *where, const char *what);
 
 /* A regular file, open for reading, and its bytes; -1 after an error that names it. */
 int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size);
+
+/* A file that will take another's place: "path.tmp" in the same directory until it is whole. A failure is remembered,
+ * and what comes after does nothing. */
+typedef struct gr_replacing {
+    gr_context *ctx;
+    const char *path;
+    char *beside;        /* "path.tmp" */
+    int file, directory; /* -1: not open */
+    int cause;           /* errno of the first failure; 0: none */
+    size_t used;
+    uint8_t *buffer;
+} gr_replacing;
+
+/* For so many bytes; a file that would be larger than the process may write is refused before it is begun. */
+gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size);
+void gr_replace_write(gr_replacing *r, const void *bytes, size_t n);
+/* Flushes to the disk, renames, flushes the directory. False after an error; then the old file is as it was, and
+ * nothing is beside it (unless the directory alone could not be flushed: then the new one is whole). */
+bool gr_replace_end(gr_replacing *r);
 
 #endif

@@ -96,11 +96,11 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
     return draw(n, c, rng);
 }
 
-/* -- A model's twin ------------------------------------------------------------------------------------------------ */
+/* -- A model as generation wants it -------------------------------------------------------------------------------- */
 
 /* One token at a time reads every weight once and multiplies with it once: it is bound by memory, and a row of outputs
- * is computed together when their weights lie side by side. So the twin has the weights of its linear layers with the
- * outputs innermost; and room for the keys and values of every layer. */
+ * is computed together when their weights lie side by side. So the decoder has the weights of its linear layers with
+ * the outputs innermost; and room for the keys and values of every layer. */
 static gr_tensor *new_packed(gr_context *ctx, const gr_tensor *w) {
     gr_tensor *x = gr_new(ctx, "generate", true, GR_SHAPE(w->shape.dim[1], w->shape.dim[0]));
     if (gr_is_inert(x)) return x;
@@ -109,80 +109,82 @@ static gr_tensor *new_packed(gr_context *ctx, const gr_tensor *w) {
     return x;
 }
 
-/* Calls visit with each weight of the model that the twin has packed, and the twin's. */
-static void each_packed(gr_gpt *gpt, gr_gpt *twin, void (*visit)(gr_tensor *w, gr_tensor **packed)) {
+/* Calls visit with each weight of the model that the decoder has packed, and the decoder's. */
+static void each_packed(gr_gpt *gpt, gr_decoder *d, void (*visit)(gr_tensor *w, gr_tensor **packed)) {
     for (int64_t i = 0; i < gpt->config.layers && gr_ok(gpt->ctx); i++) {
-        gr_block_layer *from = &gpt->h[i], *to = &twin->h[i];
+        gr_block_layer *from = &gpt->h[i], *to = &d->gpt.h[i];
         visit(from->attn.c_attn.weight, &to->attn.c_attn.weight);
         visit(from->attn.c_proj.weight, &to->attn.c_proj.weight);
         visit(from->mlp.c_fc.weight, &to->mlp.c_fc.weight);
         visit(from->mlp.c_proj.weight, &to->mlp.c_proj.weight);
     }
-    if (gr_ok(gpt->ctx)) visit(gpt->wte.weight, &twin->head);
+    if (gr_ok(gpt->ctx)) visit(gpt->wte.weight, &d->head);
 }
 
 static void make_packed(gr_tensor *w, gr_tensor **packed) { *packed = new_packed(w->ctx, w); }
 static void pack(gr_tensor *w, gr_tensor **packed) { gr_run_map(GR_MAP_copy, 0, *packed, 1, &w); }
 
 /* Keys lie transposed: the scores of one query are then a product that reads them where they are. */
-static void make_kv(gr_gpt *twin, gr_kv *kv) {
-    const int64_t heads = twin->config.heads, time = twin->config.context, size = twin->config.width / heads;
-    kv->k = gr_new(twin->ctx, "generate", true, GR_SHAPE(1, heads, size, time));
-    kv->v = gr_new(twin->ctx, "generate", true, GR_SHAPE(1, heads, time, size));
-    if (!gr_ok(twin->ctx)) return;
+static void make_cache(const gr_gpt *gpt, gr_kv_cache *kv) {
+    const int64_t heads = gpt->config.heads, time = gpt->config.context, size = gpt->config.width / heads;
+    kv->k = gr_new(gpt->ctx, "generate", true, GR_SHAPE(1, heads, size, time));
+    kv->v = gr_new(gpt->ctx, "generate", true, GR_SHAPE(1, heads, time, size));
+    if (!gr_ok(gpt->ctx)) return;
     kv->k->shape = kv->v->shape;
     kv->k->stride[2] = 1, kv->k->stride[3] = time;
 }
 
-static gr_gpt *make_twin(gr_gpt *gpt) {
+static gr_decoder *make_decoder(gr_gpt *gpt) {
     gr_context *ctx = gpt->ctx;
     const size_t layers = (size_t)gpt->config.layers;
-    gr_gpt *twin = gr_alloc(ctx, true, sizeof *twin);
+    gr_decoder *d = gr_alloc(ctx, true, sizeof *d);
     gr_block_layer *h = gr_alloc(ctx, true, layers * sizeof *h);
     gr_tensor **weights = gr_alloc(ctx, true, layers * sizeof *weights);
-    gr_kv *kv = gr_alloc(ctx, true, layers * sizeof *kv);
-    if (!twin || !h || !weights || !kv) return NULL;
-    *twin = *gpt;
-    twin->h = h, twin->weights = weights, twin->kv = kv;
+    gr_kv_cache *kv = gr_alloc(ctx, true, layers * sizeof *kv);
+    if (!d || !h || !weights || !kv) return NULL;
+    *d = (gr_decoder){*gpt, kv, NULL, false};
+    d->gpt.h = h, d->gpt.weights = weights;
     for (size_t i = 0; i < layers; i++) {
         h[i] = gpt->h[i];
-        make_kv(twin, &kv[i]);
+        make_cache(gpt, &kv[i]);
     }
-    each_packed(gpt, twin, make_packed);
-    return gr_ok(ctx) ? twin : NULL;
+    each_packed(gpt, d, make_packed);
+    return gr_ok(ctx) ? d : NULL;
 }
 
-static void forget(gr_gpt *twin) {
-    for (int64_t i = 0; i < twin->config.layers; i++) twin->kv[i].past = 0;
+static void forget(gr_decoder *d) {
+    for (int64_t i = 0; i < d->gpt.config.layers; i++) d->kv[i].past = 0;
 }
 
 /* With the weights as they are now, without dropout, remembering nothing. */
-static gr_gpt *twin_of(gr_gpt *gpt) {
+static gr_decoder *decoder_of(gr_gpt *gpt) {
     if (!gpt->h) return NULL;
-    if (!gpt->twin) gpt->twin = make_twin(gpt);
-    if (!gpt->twin) return NULL;
-    each_packed(gpt, gpt->twin, pack);
-    gr_gpt_training(gpt->twin, false);
-    forget(gpt->twin);
-    return gpt->twin;
+    if (!gpt->decoder) gpt->decoder = make_decoder(gpt);
+    gr_decoder *d = gpt->decoder;
+    if (!d) return NULL;
+    each_packed(gpt, d, pack);
+    d->gpt.keep_weights = false; /* the same bits whatever the model is asked to show */
+    gr_gpt_training(&d->gpt, false);
+    forget(d);
+    return d;
 }
 
 /* -- A continuation ------------------------------------------------------------------------------------------------ */
 
-/* The id after ids[0 ... count). The twin remembers the ids up to its past; when there is no room for what came since,
- * it keeps the younger half of its context. */
-static int64_t next_id(gr_gpt *twin, const int32_t *ids, int64_t count, int64_t *begin, const gr_generation *g) {
-    const int64_t context = twin->config.context;
+/* The id after ids[0 ... count). The decoder remembers the ids up to its past; when there is no room for what came
+ * since, it keeps the younger half of its context. */
+static int64_t next_id(gr_decoder *d, const int32_t *ids, int64_t count, int64_t *begin, const gr_generation *g) {
+    const int64_t context = d->gpt.config.context;
     if (count - *begin > context) {
         *begin = count - (context + 1) / 2;
-        forget(twin);
+        forget(d);
     }
-    const int64_t fed = *begin + twin->kv[0].past, time = count - fed;
-    gr_no_grad_begin(twin->ctx);
-    gr_tensor *logits = gr_gpt_forward(twin, (gr_tokens){ids + fed, 1, time}); /* (1, T, V) */
-    gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, time - 1);         /* (V) */
+    const int64_t fed = *begin + d->kv[0].past, time = count - fed;
+    gr_no_grad_begin(d->gpt.ctx);
+    gr_tensor *logits = gr_gpt_forward_after(&d->gpt, (gr_tokens){ids + fed, 1, time}, d->kv, d->head); /* (1, T, V) */
+    gr_tensor *last = gr_select(gr_select(logits, 0, 0), 0, time - 1);                                  /* (V) */
     const int64_t id = gr_sample(last, g->how, g->rng);
-    gr_no_grad_end(twin->ctx);
+    gr_no_grad_end(d->gpt.ctx);
     return id;
 }
 
@@ -192,14 +194,18 @@ bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) 
     if (count < 1 || g.total < count)
         gr_fail(gpt->ctx, "generate", "from %lld to %lld ids; at least 1 must be given, and no fewer wanted",
                 (long long)count, (long long)g.total);
-    gr_gpt *twin = gr_ok(gpt->ctx) ? twin_of(gpt) : NULL;
+    if (gpt->decoder && gpt->decoder->busy)
+        gr_fail(gpt->ctx, "generate", "the model is writing already: emit may not make it write again");
+    gr_decoder *d = gr_ok(gpt->ctx) ? decoder_of(gpt) : NULL;
+    if (d) d->busy = true;
     int64_t begin = 0;
-    for (int64_t n = count; twin && n < g.total && gr_ok(gpt->ctx); n++) {
-        const int64_t id = next_id(twin, ids, n, &begin, &g);
+    for (int64_t n = count; d && n < g.total && gr_ok(gpt->ctx); n++) {
+        const int64_t id = next_id(d, ids, n, &begin, &g);
         gr_context_reset(gpt->ctx);
         if (id < 0) break;
         ids[n] = (int32_t)id;
-        if (g.emit) g.emit(ids[n], g.arg);
+        if (g.emit && !g.emit(ids[n], g.arg)) break;
     }
+    if (d) d->busy = false;
     return gr_ok(gpt->ctx);
 }

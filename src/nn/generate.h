@@ -23,7 +23,7 @@ typedef struct gr_generation {
     int64_t total; /* ids wanted, the given ones among them */
     gr_sampling how;
     gr_rng *rng;                         /* may be NULL at temperature 0 */
-    void (*emit)(int32_t id, void *arg); /* hears of every new id; NULL: nobody does */
+    bool (*emit)(int32_t id, void *arg); /* hears of every new id, and ends the text by false; NULL: nobody does */
     void *arg;
 } gr_generation;
 bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g);

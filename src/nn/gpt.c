@@ -8,26 +8,32 @@
 
 enum { MLP_WIDENING = 4 }; /* Vaswani et al., 2017: 2048 inside for 512 outside */
 
+static void check_gelu(gr_context *ctx, const char *where, gr_gelu_form form) {
+    if (form != GR_GELU_TANH && form != GR_GELU_ERF) gr_fail(ctx, where, "GELU has no form %d", (int)form);
+}
+
 gr_mlp_layer gr_mlp_new(gr_context *ctx, const char *prefix, gr_mlp_config config, gr_rng *rng) {
     int64_t width = config.width; /* gr_normal refuses what is too large */
     int64_t inside = width > 0 && width <= INT64_MAX / MLP_WIDENING ? MLP_WIDENING * width : width;
     gr_linear_config in = {.in = width, .out = inside, .bias = config.bias, .std = config.std};
     gr_linear_config out = {.in = inside, .out = width, .bias = config.bias, .std = config.proj_std};
-    gr_mlp_layer mlp;
+    gr_mlp_layer mlp = {.gelu = config.gelu};
+    check_gelu(ctx, "mlp", config.gelu);
     mlp.c_fc = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_fc"), in, rng);
     mlp.c_proj = gr_linear_new(ctx, gr_prefixed(ctx, prefix, "c_proj"), out, rng);
     return mlp;
 }
 
 gr_tensor *gr_mlp_forward(const gr_mlp_layer *mlp, gr_tensor *x) {
-    gr_tensor *h = gr_gelu(gr_linear_forward(mlp ? &mlp->c_fc : NULL, x)); /* (B, T, 4C) */
-    return gr_linear_forward(mlp ? &mlp->c_proj : NULL, h);                /* (B, T, C) */
+    gr_tensor *h = gr_linear_forward(mlp ? &mlp->c_fc : NULL, x);      /* (B, T, 4C) */
+    h = mlp && mlp->gelu == GR_GELU_ERF ? gr_gelu_erf(h) : gr_gelu(h); /* (B, T, 4C) */
+    return gr_linear_forward(mlp ? &mlp->c_proj : NULL, h);            /* (B, T, C) */
 }
 
 /* -- Block --------------------------------------------------------------------------------------------------------- */
 
 gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
-    gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std};
+    gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std, GR_GELU_TANH};
     gr_block_layer b = {.drop = {.p = 0}};
     gr_check_heads(ctx, "multihead", config.heads, config.width); /* before ln_1 is made */
     b.ln_1 = gr_layernorm_new(ctx, gr_prefixed(ctx, prefix, "ln_1"), config.width, config.bias);
@@ -50,7 +56,7 @@ static gr_attended block_attend(gr_block_layer *block, gr_tensor *x, gr_attendin
 }
 
 gr_attended gr_block_forward(gr_block_layer *block, gr_tensor *x, gr_tensor *mask) {
-    return block_attend(block, x, (gr_attending){.mask = mask ? gr_mask_tensor(mask) : gr_mask_all()});
+    return block_attend(block, x, (gr_attending){.mask = gr_mask_or_all(mask)});
 }
 
 /* -- Model --------------------------------------------------------------------------------------------------------- */
@@ -75,6 +81,7 @@ static void check(gr_context *ctx, gr_gpt_config c) {
     gr_check_heads(ctx, "gpt", c.heads, c.width);
     if (c.positions != GR_LEARNED && c.positions != GR_ROTARY)
         gr_fail(ctx, "gpt", "no positions are of kind %d", (int)c.positions);
+    check_gelu(ctx, "gpt", c.gelu);
     if (gr_ok(ctx) && c.positions == GR_ROTARY && c.width / c.heads % 2 != 0)
         gr_fail(ctx, "gpt", "rotary positions turn pairs: heads of size %lld are odd", (long long)(c.width / c.heads));
     if (!(c.dropout >= 0 && c.dropout < 1)) gr_fail(ctx, "gpt", "dropout %g is not in [0, 1)", c.dropout);
@@ -98,6 +105,7 @@ static void make_parameters(gr_gpt *gpt) {
         char prefix[sizeof "transformer.h.-9223372036854775808"];
         snprintf(prefix, sizeof prefix, "transformer.h.%lld", (long long)i);
         gpt->h[i] = gr_block_new(ctx, prefix, block, &rng);
+        gpt->h[i].mlp.gelu = c.gelu;
         gpt->h[i].drop = dropout(c, i + 1);
         gpt->weights[i] = NULL;
     }
@@ -140,25 +148,27 @@ static gr_tensor *embed(gr_gpt *gpt, gr_tokens ids, int64_t past) {
     return gr_dropout_forward(&gpt->drop, x);
 }
 
-gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids) {
-    if (!gpt || !gpt->ctx) return gr_inert(NULL);
+gr_tensor *gr_gpt_forward_after(gr_gpt *gpt, gr_tokens ids, gr_kv_cache *kv, gr_tensor *head) {
     const gr_gpt_config c = gpt->config;
-    const int64_t time = ids.time, past = gpt->kv ? gpt->kv->past : 0;
+    const int64_t time = ids.time, past = kv ? kv->past : 0;
     if (gpt->h && (time < 1 || time > c.context - past))
         gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)c.context);
     gr_tensor *x = embed(gpt, ids, past); /* (B, T, C) */
-    gr_tensor *table = NULL;
-    if (c.positions == GR_ROTARY) table = gr_rotary_table(gpt->ctx, past, time, c.width / c.heads, 0);
+    gr_attending how = {.weights = gpt->keep_weights};
+    if (c.positions == GR_ROTARY) how.rotary = gr_rotary_table(gpt->ctx, past, time, c.width / c.heads, 0);
     for (int64_t i = 0; i < c.layers; i++) {
-        gr_kv *kv = gpt->kv ? &gpt->kv[i] : NULL;
-        gpt->h[i].attn.keep_weights = gpt->keep_weights;
-        gr_attended y = block_attend(&gpt->h[i], x, (gr_attending){.rotary = table, .kv = kv});
-        if (kv) kv->past += time;
+        how.kv = kv ? &kv[i] : NULL;
+        gr_attended y = block_attend(&gpt->h[i], x, how);
+        if (kv) kv[i].past += time;
         gpt->weights[i] = y.weights; /* (B, H, T, T) */
         x = y.output;                /* (B, T, C) */
     }
-    x = gr_layernorm_forward(&gpt->ln_f, x);                            /* (B, T, C) */
-    return gr_linear(x, gpt->head ? gpt->head : gpt->wte.weight, NULL); /* (B, T, V) */
+    x = gr_layernorm_forward(&gpt->ln_f, x);                  /* (B, T, C) */
+    return gr_linear(x, head ? head : gpt->wte.weight, NULL); /* (B, T, V) */
+}
+
+gr_tensor *gr_gpt_forward(gr_gpt *gpt, gr_tokens ids) {
+    return gpt && gpt->ctx ? gr_gpt_forward_after(gpt, ids, NULL, NULL) : gr_inert(NULL);
 }
 
 void gr_gpt_training(gr_gpt *gpt, bool training) {

@@ -126,6 +126,11 @@ static gr_adamw *new_adam(gr_context *ctx, const char *where, gr_adamw_config c,
 gr_adamw *gr_adamw_new(gr_context *ctx, gr_adamw_config config) { return new_adam(ctx, "adamw", config, true); }
 gr_adamw *gr_adam_new(gr_context *ctx, gr_adamw_config config) { return new_adam(ctx, "adam", config, false); }
 
+gr_adam_state gr_adamw_state(gr_adamw *adamw) {
+    if (!adamw || !adamw->ctx) return (gr_adam_state){"adamw", NULL, NULL, -1, NULL};
+    return (gr_adam_state){adamw->decoupled ? "adamw" : "adam", adamw->m, adamw->v, adamw->count, &adamw->step};
+}
+
 /* x^n by squaring: products alone, so the same on every machine, and it needs nothing but n when a run is resumed. */
 static double power(double x, int64_t n) {
     double y = 1;

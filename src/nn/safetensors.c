@@ -1,160 +1,28 @@
 #include "safetensors.h"
 #include "files.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LENGTH_SIZE = 8, VALUE_SIZE = 4 };      /* bytes */
-static const uint64_t MAX_HEADER = 100000000;  /* bytes; the limit of the format's own reader */
+enum { LENGTH_SIZE = 8 };                     /* bytes */
+static const uint64_t MAX_HEADER = 100000000; /* bytes; the limit of the format's own reader */
+
+/* Entries that the lists have room for: as many as a header of this length may have, but no more than so many in any
+ * file, and what takes a quarter of its values' room. Sorting may copy a list; all of it stays below the file's size
+ * and a MiB. */
+enum { NOTES = 1024, TENSORS = 2048 };
 static const size_t MIN_NOTE = sizeof "'':''"; /* characters that one takes in a header */
-static const size_t MIN_TENSOR = sizeof "'':{'dtype':'F32','shape':[],'data_offsets':[0,0]}";
+static const size_t MIN_TENSOR = sizeof "'':{'dtype':'U8','shape':[],'data_offsets':[0,0]}";
 
-/* -- JSON, as much of it as a header has --------------------------------------------------------------------------- */
-
-typedef struct scanner {
-    gr_safetensors *out;
-    const char *begin, *end;
-    char *at;
-} scanner;
-
-static bool fail_at(scanner *s, const char *expected) {
-    gr_fail(s->out->ctx, s->out->path, "header, character %zu: expected %s", (size_t)(s->at - s->begin), expected);
-    return false;
-}
-
-static void skip_space(scanner *s) {
-    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) s->at++;
-}
-
-static bool accept(scanner *s, char c) {
-    skip_space(s);
-    if (s->at == s->end || *s->at != c) return false;
-    s->at++;
-    return true;
-}
-
-static bool expect(scanner *s, char c) {
-    const char expected[] = {'\'', c, '\'', '\0'};
-    return accept(s, c) || fail_at(s, expected);
-}
-
-/* A string, decoded in place and ended with NUL. Of the escapes only those of one character: names and numbers need no
- * other. */
-static bool scan_string(scanner *s, const char **out) {
-    static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
-    if (!expect(s, '"')) return false;
-    char *to = s->at;
-    *out = to;
-    while (s->at < s->end && *s->at != '"') {
-        char c = *s->at++;
-        if ((unsigned char)c < ' ') return fail_at(s, "a string without control characters");
-        if (c == '\\') {
-            const char *which = s->at < s->end && *s->at ? strchr(escape, *s->at) : NULL;
-            if (!which) return fail_at(s, "one of \"\\/bfnrt after a backslash");
-            c = meaning[which - escape];
-            s->at++;
-        }
-        *to++ = c;
-    }
-    if (s->at == s->end) return fail_at(s, "the end of a string");
-    s->at++;
-    *to = '\0';
-    return true;
-}
-
-static bool scan_whole(scanner *s, uint64_t *out) {
-    skip_space(s);
-    const char *first = s->at;
-    for (*out = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++) {
-        const uint64_t digit = (uint64_t)(*s->at - '0');
-        if (*out > (INT64_MAX - digit) / 10) return fail_at(s, "a number below 2^63");
-        *out = 10 * *out + digit;
-    }
-    return s->at > first || fail_at(s, "a whole number");
-}
-
-/* [1, 2, 3], at most `most` of them. */
-static bool scan_wholes(scanner *s, uint64_t *out, int most, int *count) {
-    *count = 0;
-    if (!expect(s, '[')) return false;
-    if (accept(s, ']')) return true;
-    do {
-        if (*count == most) return fail_at(s, "a shorter list");
-        if (!scan_whole(s, &out[(*count)++])) return false;
-    } while (accept(s, ','));
-    return expect(s, ']');
-}
-
-/* -- The header ---------------------------------------------------------------------------------------------------- */
-
-static bool scan_field(scanner *s, gr_stored *t, const char *field) {
-    const char *dtype;
-    uint64_t number[GR_MAX_DIMS];
-    int count;
-    if (strcmp(field, "dtype") == 0) {
-        if (!scan_string(s, &dtype)) return false;
-        if (strcmp(dtype, "F32") == 0) return true;
-        gr_fail(s->out->ctx, s->out->path, "%.80s: values of type %.16s, not F32", t->name, dtype);
-        return false;
-    }
-    if (strcmp(field, "shape") == 0) {
-        if (!scan_wholes(s, number, GR_MAX_DIMS, &t->shape.ndim)) return false;
-        for (int i = 0; i < t->shape.ndim; i++) t->shape.dim[i] = (int64_t)number[i];
-        return true;
-    }
-    if (strcmp(field, "data_offsets") != 0) return fail_at(s, "dtype, shape or data_offsets before this");
-    if (!scan_wholes(s, number, 2, &count)) return false;
-    if (count != 2) return fail_at(s, "two offsets before this");
-    t->begin = number[0];
-    t->end = number[1];
-    return true;
-}
-
-static bool scan_tensor(scanner *s, const char *name) {
-    gr_stored *t = &s->out->tensor[s->out->tensors++];
-    *t = (gr_stored){.name = name};
-    const char *seen[3] = {"", "", ""};
-    if (!expect(s, '{')) return false;
-    for (int i = 0; i < 3; i++) {
-        if (i > 0 && !expect(s, ',')) return false;
-        if (!scan_string(s, &seen[i]) || !expect(s, ':')) return false;
-        for (int j = 0; j < i; j++)
-            if (strcmp(seen[i], seen[j]) == 0) return fail_at(s, "another field than before");
-        if (!scan_field(s, t, seen[i])) return false;
-    }
-    return expect(s, '}');
-}
-
-static bool scan_notes(scanner *s) {
-    if (!expect(s, '{')) return false;
-    if (accept(s, '}')) return true;
-    do {
-        gr_note *note = &s->out->note[s->out->notes++];
-        if (!scan_string(s, &note->key) || !expect(s, ':') || !scan_string(s, &note->value)) return false;
-    } while (accept(s, ','));
-    return expect(s, '}');
-}
-
-static bool scan_header(scanner *s) {
-    const char *name;
-    if (!expect(s, '{')) return false;
-    if (!accept(s, '}')) {
-        do {
-            if (!scan_string(s, &name) || !expect(s, ':')) return false;
-            if (strcmp(name, "__metadata__") == 0 ? !scan_notes(s) : !scan_tensor(s, name)) return false;
-        } while (accept(s, ','));
-        if (!expect(s, '}')) return false;
-    }
-    skip_space(s);
-    return s->at == s->end || fail_at(s, "nothing after the last }");
-}
-
-/* -- Reading ------------------------------------------------------------------------------------------------------- */
+/* -- Opening ------------------------------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b) {
     return strcmp(((const gr_stored *)a)->name, ((const gr_stored *)b)->name);
 }
+
+static int by_key(const void *a, const void *b) { return strcmp(((const gr_note *)a)->key, ((const gr_note *)b)->key); }
 
 static int by_begin(const void *a, const void *b) {
     const gr_stored *x = a, *y = b;
@@ -162,27 +30,34 @@ static int by_begin(const void *a, const void *b) {
     return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Each tensor as long as its shape says, all of them side by side from the first byte to the last, no name twice. */
+/* As long as its shape says? */
+static bool check_length(gr_safetensors *in, const gr_stored *t) {
+    const int64_t numel = gr_shape_numel(t->shape);
+    const uint64_t most = UINT64_MAX / t->value_size;
+    if (numel >= 0 && (uint64_t)numel <= most && t->end >= t->begin &&
+        t->end - t->begin == (uint64_t)numel * t->value_size)
+        return true;
+    gr_fail(in->ctx, in->path, "%s: offsets %llu to %llu do not fit %s values of the shape %s",
+            gr_safetensors_show(in, t->name), (unsigned long long)t->begin, (unsigned long long)t->end, t->type_name,
+            gr_show_shape(in->ctx, t->shape));
+    return false;
+}
+
+/* All tensors side by side from the first byte to the last. */
 static bool check_layout(gr_safetensors *in, uint64_t size) {
     uint64_t at = 0;
-    qsort(in->tensor, in->tensors, sizeof *in->tensor, by_name);
-    for (size_t i = 1; i < in->tensors; i++)
-        if (by_name(&in->tensor[i - 1], &in->tensor[i]) == 0)
-            gr_fail(in->ctx, in->path, "%.80s: is there twice", in->tensor[i].name);
     qsort(in->tensor, in->tensors, sizeof *in->tensor, by_begin);
     for (size_t i = 0; i < in->tensors && gr_ok(in->ctx); i++) {
         const gr_stored *t = &in->tensor[i];
-        const int64_t numel = gr_shape_numel(t->shape);
-        if (numel < 0 || (uint64_t)numel > UINT64_MAX / VALUE_SIZE || t->end < t->begin ||
-            t->end - t->begin != (uint64_t)numel * VALUE_SIZE)
-            gr_fail(in->ctx, in->path, "%.80s: offsets %llu to %llu do not fit the shape %s", t->name,
-                    (unsigned long long)t->begin, (unsigned long long)t->end, gr_show_shape(in->ctx, t->shape));
-        else if (t->begin != at)
-            gr_fail(in->ctx, in->path, "%.80s: begins at byte %llu, the tensor before it ends at %llu", t->name,
-                    (unsigned long long)t->begin, (unsigned long long)at);
+        if (!check_length(in, t)) return false;
+        if (t->begin != at)
+            gr_fail(in->ctx, in->path, "%s %s: begins at byte %llu, the tensor before it ends at %llu",
+                    gr_safetensors_show(in, t->name), gr_show_shape(in->ctx, t->shape), (unsigned long long)t->begin,
+                    (unsigned long long)at);
         else if (t->end > size)
-            gr_fail(in->ctx, in->path, "%.80s: cut off; it ends at byte %llu of the values, the file has %llu", t->name,
-                    (unsigned long long)t->end, (unsigned long long)size);
+            gr_fail(in->ctx, in->path, "%s %s: cut off; it ends at byte %llu of the values, the file has %llu",
+                    gr_safetensors_show(in, t->name), gr_show_shape(in->ctx, t->shape), (unsigned long long)t->end,
+                    (unsigned long long)size);
         at = t->end;
     }
     if (at != size)
@@ -191,81 +66,153 @@ static bool check_layout(gr_safetensors *in, uint64_t size) {
     return gr_ok(in->ctx);
 }
 
+/* Puts both lists in the order of their names; none may be there twice. */
+static bool check_names(gr_safetensors *in) {
+    if (in->notes > 0) qsort(in->note, in->notes, sizeof *in->note, by_key);
+    for (size_t i = 1; i < in->notes; i++)
+        if (by_key(&in->note[i - 1], &in->note[i]) == 0)
+            gr_fail(in->ctx, in->path, "metadata: \"%s\" is there twice", gr_safetensors_show(in, in->note[i].key));
+    qsort(in->tensor, in->tensors, sizeof *in->tensor, by_name);
+    for (size_t i = 1; i < in->tensors && gr_ok(in->ctx); i++)
+        if (by_name(&in->tensor[i - 1], &in->tensor[i]) == 0)
+            gr_fail(in->ctx, in->path, "%s is there twice: %s and %s", gr_safetensors_show(in, in->tensor[i].name),
+                    gr_show_shape(in->ctx, in->tensor[i - 1].shape), gr_show_shape(in->ctx, in->tensor[i].shape));
+    return gr_ok(in->ctx);
+}
+
+static bool read_at(const gr_safetensors *in, uint64_t at, size_t n, uint8_t *out) {
+    for (size_t have = 0; have < n;) {
+        const ssize_t got = pread(in->file, out + have, n - have, (off_t)(at + have));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) gr_fail_errno(in->ctx, in->path, "read");
+        if (got == 0)
+            gr_fail(in->ctx, in->path, "has become shorter: no byte at offset %llu", (unsigned long long)(at + have));
+        if (got <= 0) return false;
+        have += (size_t)got;
+    }
+    return true;
+}
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 static bool read_header(gr_safetensors *in, uint64_t size) {
-    uint8_t raw[LENGTH_SIZE];
+    uint8_t raw[LENGTH_SIZE] = {0};
     uint64_t length = 0;
-    if (fread(raw, 1, sizeof raw, in->file) != sizeof raw) size = 0;
-    for (int i = 0; i < LENGTH_SIZE; i++) length |= (uint64_t)raw[i] << 8 * i;
     if (size < LENGTH_SIZE)
         gr_fail(in->ctx, in->path, "not a safetensors file: shorter than %d bytes", LENGTH_SIZE);
-    else if (length > MAX_HEADER || length > size - LENGTH_SIZE)
+    else if (!read_at(in, 0, sizeof raw, raw))
+        return false;
+    for (int i = 0; i < LENGTH_SIZE; i++) length |= (uint64_t)raw[i] << 8 * i;
+    if (gr_ok(in->ctx) && (length > MAX_HEADER || length > size - LENGTH_SIZE))
         gr_fail(in->ctx, in->path, "not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                 (unsigned long long)length, (unsigned long long)size);
     char *text = gr_alloc(in->ctx, false, (size_t)length + 1);
-    if (!text) return false;
-    if (fread(text, 1, (size_t)length, in->file) != length) gr_fail(in->ctx, in->path, "cannot read the header");
-    in->note = gr_alloc(in->ctx, false, ((size_t)length / MIN_NOTE + 1) * sizeof *in->note);
-    in->tensor = gr_alloc(in->ctx, false, ((size_t)length / MIN_TENSOR + 1) * sizeof *in->tensor);
+    if (!text || !read_at(in, LENGTH_SIZE, (size_t)length, (uint8_t *)text)) return false;
     in->start = LENGTH_SIZE + length;
-    scanner s = {in, text, text + length, text};
-    return gr_ok(in->ctx) && scan_header(&s) && check_layout(in, size - in->start);
+    const size_t quarter = (size_t)(size - in->start) / 4;
+    in->note_room = smaller((size_t)length / MIN_NOTE + 1, NOTES + quarter / sizeof *in->note);
+    in->tensor_room = smaller((size_t)length / MIN_TENSOR + 1, TENSORS + quarter / sizeof *in->tensor);
+    in->tensor = gr_alloc(in->ctx, false, in->tensor_room * sizeof *in->tensor);
+    return in->tensor && gr_safetensors_scan(in, text, (size_t)length) && check_layout(in, size - in->start) &&
+           check_names(in);
 }
 
 bool gr_safetensors_open(gr_context *ctx, const char *path, gr_safetensors *out) {
-    *out = (gr_safetensors){.ctx = ctx, .path = path};
+    uint64_t size = 0;
+    *out = (gr_safetensors){.ctx = ctx, .path = path, .file = -1};
     if (!gr_ok(ctx)) return false;
-    uint64_t size;
-    const int file = gr_open_regular(ctx, path, &size);
-    if (file < 0) return false;
-    out->file = fdopen(file, "rb");
-    if (!out->file) {
-        gr_fail_errno(ctx, path, "open");
-        close(file);
-    } else if (read_header(out, size))
-        return true;
+    out->file = gr_open_regular(ctx, path, &size);
+    if (out->file >= 0 && read_header(out, size)) return true;
     gr_safetensors_close(out);
     return false;
 }
 
 void gr_safetensors_close(gr_safetensors *in) {
-    if (in->file) fclose(in->file);
-    in->file = NULL;
+    if (in->file >= 0) close(in->file);
+    in->file = -1;
 }
+
+/* -- Looking up ---------------------------------------------------------------------------------------------------- */
 
 const char *gr_safetensors_note(const gr_safetensors *in, const char *key) {
-    for (size_t i = 0; i < in->notes; i++)
-        if (strcmp(in->note[i].key, key) == 0) return in->note[i].value;
-    return NULL;
+    const gr_note wanted = {.key = key};
+    const gr_note *found = in->notes > 0 ? bsearch(&wanted, in->note, in->notes, sizeof wanted, by_key) : NULL;
+    return found ? found->value : NULL;
 }
 
-const gr_stored *gr_safetensors_find(const gr_safetensors *in, const char *name) {
-    for (size_t i = 0; i < in->tensors; i++)
-        if (strcmp(in->tensor[i].name, name) == 0) return &in->tensor[i];
-    return NULL;
+gr_stored *gr_safetensors_find(const gr_safetensors *in, const char *name) {
+    const gr_stored wanted = {.name = name};
+    return in->tensors > 0 ? bsearch(&wanted, in->tensor, in->tensors, sizeof wanted, by_name) : NULL;
 }
 
-static float decode(const uint8_t raw[VALUE_SIZE]) {
-    const uint32_t bits = (uint32_t)raw[0] | (uint32_t)raw[1] << 8 | (uint32_t)raw[2] << 16 | (uint32_t)raw[3] << 24;
+const char *gr_safetensors_show(const gr_safetensors *in, const char *name) {
+    enum { MOST = 80 };
+    char *text = gr_alloc(in->ctx, false, MOST + 1);
+    if (!text) return "";
+    size_t n = 0;
+    for (; n < MOST && name[n]; n++) text[n] = name[n] >= ' ' && name[n] <= '~' ? name[n] : '?';
+    text[n] = '\0';
+    return text;
+}
+
+/* -- Values -------------------------------------------------------------------------------------------------------- */
+
+static double of_float_bits(uint32_t bits) {
     float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+static double of_double_bits(uint64_t bits) {
+    double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-bool gr_safetensors_read(gr_safetensors *in, const gr_stored *stored, gr_tensor *x) {
-    enum { CHUNK = 2048 }; /* values */
-    uint8_t raw[CHUNK * VALUE_SIZE];
+/* IEEE 754 binary16: sign, 5 bits of exponent with bias 15, 10 bits of fraction; a denormal is fraction 2^-24. */
+static double of_half_bits(uint32_t bits) {
+    const uint32_t exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF, sign = bits >> 15;
+    if (exponent == 0) return (sign ? -1.0 : 1.0) * (double)fraction * 0x1p-24;
+    const uint32_t widened = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
+    return of_float_bits(sign << 31 | widened << 23 | fraction << 13);
+}
+
+static double decode(gr_stored_type type, const uint8_t *raw, unsigned size) {
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < size; i++) bits |= (uint64_t)raw[i] << 8 * i;
+    switch (type) {
+    case GR_F16:
+        return of_half_bits((uint32_t)bits);
+    case GR_BF16:
+        return of_float_bits((uint32_t)bits << 16); /* the upper half of a binary32 */
+    case GR_F32:
+        return of_float_bits((uint32_t)bits);
+    default:
+        return of_double_bits(bits);
+    }
+}
+
+bool gr_safetensors_bytes(const gr_safetensors *in, uint64_t at, size_t n, uint8_t *out) {
+    return read_at(in, in->start + at, n, out);
+}
+
+bool gr_safetensors_read(const gr_safetensors *in, const gr_stored *stored, gr_tensor *x) {
+    enum { CHUNK = 8192 }; /* bytes */
+    uint8_t raw[CHUNK];
     gr_real *to = gr_data(x);
     if (!gr_ok(in->ctx)) return false;
     if (!to || !gr_is_contiguous(x) || !gr_shape_equal(stored->shape, gr_shape_of(x)))
-        gr_fail(in->ctx, in->path, "%.80s: the file has the shape %s, the model %s", stored->name,
+        gr_fail(in->ctx, in->path, "%s: the file has the shape %s, the model %s", gr_safetensors_show(in, stored->name),
                 gr_show_shape(in->ctx, stored->shape), gr_show_shape(in->ctx, gr_shape_of(x)));
-    if (fseeko(in->file, (off_t)(in->start + stored->begin), SEEK_SET) != 0) gr_fail_errno(in->ctx, in->path, "seek");
-    for (size_t left = (size_t)(stored->end - stored->begin) / VALUE_SIZE; left > 0 && gr_ok(in->ctx);) {
-        const size_t n = left < CHUNK ? left : CHUNK;
-        if (fread(raw, VALUE_SIZE, n, in->file) != n)
-            gr_fail(in->ctx, in->path, "%.80s: cannot read the values", stored->name);
-        for (size_t i = 0; i < n; i++) *to++ = (gr_real)decode(raw + i * VALUE_SIZE);
-        left -= n;
+    else if (stored->type == GR_OTHER_TYPE)
+        gr_fail(in->ctx, in->path, "%s %s: values of type %s; they can be F16, BF16, F32 or F64",
+                gr_safetensors_show(in, stored->name), gr_show_shape(in->ctx, stored->shape), stored->type_name);
+    for (uint64_t at = stored->begin; at < stored->end && gr_ok(in->ctx);) {
+        const size_t n = stored->end - at < CHUNK ? (size_t)(stored->end - at) : CHUNK;
+        if (!gr_safetensors_bytes(in, at, n, raw)) return false;
+        for (size_t i = 0; i < n; i += stored->value_size)
+            *to++ = (gr_real)decode(stored->type, raw + i, stored->value_size);
+        at += n;
     }
     return gr_ok(in->ctx);
 }

@@ -1,25 +1,29 @@
-#include "safetensors.h"
 #include "files.h"
+#include "safetensors.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { ALIGNMENT = 8 }; /* the first tensor begins at a multiple of it: a reader may map the file */
+enum { ALIGNMENT = 8, CHUNK = 512 }; /* bytes: a reader may map the first tensor; values at a time */
+
+#ifdef GR_DOUBLE
+#    define TYPE "F64"
+#else
+#    define TYPE "F32"
+#endif
 
 static void write_string(FILE *out, const char *text) {
     putc('"', out);
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\') putc('\\', out);
-        putc(*text, out);
+        if ((unsigned char)*text < ' ')
+            fprintf(out, "\\u%04x", (unsigned)*text);
+        else {
+            if (*text == '"' || *text == '\\') putc('\\', out);
+            putc(*text, out);
+        }
     }
     putc('"', out);
-}
-
-static void write_little_endian(FILE *out, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) putc((int)(value >> 8 * i & 0xff), out);
 }
 
 static void write_header(FILE *out, gr_safetensors_content c) {
@@ -33,63 +37,70 @@ static void write_header(FILE *out, gr_safetensors_content c) {
     }
     putc('}', out);
     for (size_t i = 0; i < c.tensors; i++) {
-        const gr_shape shape = gr_shape_of(c.tensor[i]);
-        const uint64_t end = at + (uint64_t)gr_numel(c.tensor[i]) * sizeof(float);
+        const gr_shape shape = gr_shape_of(c.tensor[i].x);
+        const uint64_t end = at + (uint64_t)gr_numel(c.tensor[i].x) * sizeof(gr_real);
         putc(',', out);
-        write_string(out, gr_name(c.tensor[i]));
-        fputs(":{\"dtype\":\"F32\",\"shape\":[", out);
+        write_string(out, c.tensor[i].name);
+        fputs(":{\"dtype\":\"" TYPE "\",\"shape\":[", out);
         for (int d = 0; d < shape.ndim; d++) fprintf(out, "%s%" PRId64, d > 0 ? "," : "", shape.dim[d]);
         fprintf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, end);
         at = end;
     }
     putc('}', out);
+    while (ftello(out) % ALIGNMENT != 0) putc(' ', out);
 }
 
-static void write_values(FILE *out, gr_tensor *x) {
+static void encode(uint64_t bits, size_t bytes, uint8_t *out) {
+    for (size_t i = 0; i < bytes; i++) out[i] = (uint8_t)(bits >> 8 * i);
+}
+
+static void encode_real(gr_real value, uint8_t *out) {
+#ifdef GR_DOUBLE
+    uint64_t bits;
+#else
+    uint32_t bits;
+#endif
+    memcpy(&bits, &value, sizeof bits);
+    encode(bits, sizeof bits, out);
+}
+
+static void write_values(gr_replacing *out, gr_tensor *x) {
     const gr_real *value = gr_data(x);
-    for (int64_t i = 0; i < gr_numel(x); i++) {
-        const float rounded = (float)value[i];
-        uint32_t bits;
-        memcpy(&bits, &rounded, sizeof bits);
-        write_little_endian(out, bits, sizeof bits);
+    uint8_t raw[CHUNK * sizeof *value];
+    for (int64_t left = gr_numel(x); left > 0;) {
+        const int64_t n = left < CHUNK ? left : CHUNK;
+        for (int64_t i = 0; i < n; i++) encode_real(*value++, raw + (size_t)i * sizeof *value);
+        gr_replace_write(out, raw, (size_t)n * sizeof *value);
+        left -= n;
     }
 }
 
-/* False with errno set. */
-static bool write_file(FILE *out, gr_safetensors_content content) {
-    char *header = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&header, &length);
-    if (!memory) return false;
+/* The header as text, to be freed; NULL without memory. */
+static char *header_of(gr_safetensors_content content, size_t *length) {
+    char *text = NULL;
+    FILE *memory = open_memstream(&text, length);
+    if (!memory) return NULL;
     write_header(memory, content);
-    while (ftello(memory) % ALIGNMENT != 0) putc(' ', memory);
-    bool ok = !ferror(memory);
-    if (fclose(memory) != 0) ok = false;
-    if (ok) {
-        write_little_endian(out, length, ALIGNMENT);
-        fwrite(header, 1, length, out);
-        for (size_t i = 0; i < content.tensors; i++) write_values(out, content.tensor[i]);
-        ok = !ferror(out) && fflush(out) == 0 && fsync(fileno(out)) == 0;
-    }
-    free(header);
-    return ok;
+    const bool ok = !ferror(memory);
+    if (fclose(memory) == 0 && ok) return text;
+    free(text);
+    return NULL;
 }
 
 bool gr_safetensors_write(gr_context *ctx, const char *path, gr_safetensors_content content) {
-    const size_t room = strlen(path) + sizeof ".tmp";
-    char *beside = gr_ok(ctx) ? gr_alloc(ctx, false, room) : NULL;
-    if (!beside) return false;
-    snprintf(beside, room, "%s.tmp", path);
-    FILE *out = fopen(beside, "wb");
-    bool ok = out && write_file(out, content);
-    if (!ok && out) {
-        const int cause = errno;
-        fclose(out);
-        errno = cause;
-    }
-    if (ok) ok = fclose(out) == 0 && rename(beside, path) == 0;
-    if (ok) return true;
-    gr_fail_errno(ctx, path, "write");
-    if (out) remove(beside);
-    return false;
+    size_t length = 0;
+    if (!gr_ok(ctx)) return false;
+    char *header = header_of(content, &length);
+    if (!header) gr_fail(ctx, path, "cannot write: no memory for the header");
+    if (!header) return false;
+    uint8_t raw[ALIGNMENT];
+    uint64_t size = sizeof raw + length;
+    encode(length, sizeof raw, raw);
+    for (size_t i = 0; i < content.tensors; i++) size += (uint64_t)gr_numel(content.tensor[i].x) * sizeof(gr_real);
+    gr_replacing out = gr_replace_begin(ctx, path, size);
+    gr_replace_write(&out, raw, sizeof raw);
+    gr_replace_write(&out, header, length);
+    for (size_t i = 0; i < content.tensors; i++) write_values(&out, content.tensor[i].x);
+    free(header);
+    return gr_replace_end(&out);
 }

@@ -20,7 +20,7 @@ gr_tokenizer gr_tokenizer_bytes(void);
  * vocabulary. */
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out);
 
-/* The part of the corpus to draw from: its bytes but the last tenth (rounded down), or that tenth. */
+/* The part of the corpus to draw from: its bytes but those for validation, or these. */
 typedef enum gr_part { GR_TRAIN, GR_VALIDATION } gr_part;
 
 /* (B, T) each; targets are the inputs one place later. They live until gr_context_reset. */
@@ -30,22 +30,36 @@ typedef struct gr_batch {
 
 typedef struct gr_corpus gr_corpus;
 
-/* Opens a text file (mapped into memory where the system can: it must not change while it is open). A file that is
- * missing, not a regular file or empty is an error: "tales.txt: cannot open: No such file or directory". Never NULL;
- * closed with the context. */
-gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind);
+/* Zero means: a tenth (rounded down) of the end for validation, a vocabulary made from the text. */
+typedef struct gr_corpus_config {
+    gr_vocab_kind kind;
+    const gr_tokenizer *tokenizer; /* not NULL: this vocabulary, a model's; a byte that it has not is an error that
+                                      names file, byte and offset */
+    double validation;             /* share of the end for GR_VALIDATION, in (0, 1), rounded down to a byte ... */
+    const char *validation_path;   /* ... or a file of its own, all of it; GR_CHARS counts its bytes in */
+} gr_corpus_config;
+
+/* The files one after the other as one text; "-" is standard input, which is read into memory at once. The others stay
+ * open and are read where a window lies: they may be larger than memory. Bytes added to them later are not seen; a file
+ * that has become shorter or cannot be read is an error when it is met. A file that is missing or not a regular file,
+ * and a text without a byte, is an error: "tales.txt: cannot open: No such file or directory". Never NULL; closed with
+ * the context. */
+gr_corpus *gr_corpus_new(gr_context *ctx, const char *const *paths, int count, gr_corpus_config config);
+gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind); /* of one file */
 /* The same for text in memory, which is copied. Its name in messages is "corpus". */
 gr_corpus *gr_corpus_from(gr_context *ctx, const uint8_t *text, size_t size, gr_vocab_kind kind);
 
 /* What a corpus is; of one that could not be opened: 0, 0, NULL, a tokenizer of no byte. */
 int64_t gr_corpus_vocab(const gr_corpus *corpus);
 size_t gr_corpus_size(const gr_corpus *corpus, gr_part part); /* bytes */
-const uint8_t *gr_corpus_bytes(const gr_corpus *corpus, gr_part part);
 const gr_tokenizer *gr_corpus_tokenizer(const gr_corpus *corpus);
+
+/* Copies n bytes of a part, from offset on, to out. False after an error. */
+bool gr_corpus_read(gr_corpus *corpus, gr_part part, size_t offset, size_t n, uint8_t *out);
 
 /* B windows of T + 1 bytes from places that the generator draws, each place equally likely. A part that is shorter than
  * a window is an error: "tales.txt: the validation part has 8 bytes, a window needs 65". After an error ids is NULL and
- * B and T are 0. */
+ * B and T are 0, and the generator has not moved. */
 gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t batch, int64_t time);
 
 /* Loss in nats per byte that the corpus's bigram counts reach: trained on GR_TRAIN with add-one smoothing, measured on

@@ -85,8 +85,8 @@ bool gr_is_contiguous(const gr_tensor *x);
 gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape);
 void gr_pool_give(gr_tensor *x);
 
-/* Charges the time since the last event to a row of the profile, if one is kept. */
-void gr_profile_event(gr_context *ctx, const char *name, const char *phase, double flops, double bytes);
+/* Charges the time since the last event to a row of the profile, if one is kept, and returns it in seconds. */
+double gr_profile_event(gr_context *ctx, const char *name, const char *phase, double flops, double bytes);
 
 /* "q (2, 3)" for messages; good for three more calls. label is used when x has no name of its own. */
 const char *gr_show(const gr_tensor *x, const char *label);

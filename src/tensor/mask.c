@@ -40,7 +40,7 @@ static int64_t matrices(gr_shape scores) {
 
 static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mask_word *w, gr_shape scores) {
     gr_tensor *x = w->tensor;
-    const int64_t keys = scores.dim[scores.ndim - 1]; /* and moments at which a query sees any */
+    const int64_t keys = scores.dim[scores.ndim - 1]; /* and positions at which a query sees any */
     gr_shape common;
     if (gr_is_inert(x))
         gr_fail(ctx, where, "a tensor of the mask is NULL or was made after an error");
@@ -62,7 +62,8 @@ static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mas
 }
 
 bool gr_mask_check(gr_context *ctx, const char *where, const gr_mask *mask, gr_shape scores) {
-    if (gr_ok(ctx) && scores.ndim < 2) gr_fail(ctx, where, "a mask is for scores of two axes or more");
+    if (gr_ok(ctx) && (scores.ndim < 2 || scores.ndim > GR_MAX_DIMS))
+        gr_fail(ctx, where, "a mask is for scores of 2 to %d axes, not %d", GR_MAX_DIMS, scores.ndim);
     for (int n = 0; n < mask->count && gr_ok(ctx); n++) {
         const struct gr_mask_word *w = &mask->word[n];
         if (w->kind == GR_MASK_TOO_LONG)
@@ -79,24 +80,26 @@ bool gr_mask_check(gr_context *ctx, const char *where, const gr_mask *mask, gr_s
 
 /* -- Layouts ------------------------------------------------------------------------------------------------------- */
 
-static gr_tensor *new_layout(gr_context *ctx, int64_t blocks, int64_t least, const char *what) {
-    if (gr_ok(ctx) && least < 0) gr_fail(ctx, "layout", "%s", what);
+static gr_tensor *new_layout(gr_context *ctx, const char *where, int64_t blocks, int64_t value, int64_t least,
+                             const char *what) {
+    if (gr_ok(ctx) && value < least)
+        gr_fail(ctx, where, "%s is %lld; it must be at least %lld", what, (long long)value, (long long)least);
     return gr_zeros(ctx, GR_SHAPE(blocks, blocks));
 }
 
+static int64_t apart(int64_t i, int64_t j) { return i > j ? i - j : j - i; }
+
 gr_tensor *gr_layout_strided(gr_context *ctx, int64_t blocks, int64_t stride) {
-    gr_tensor *x = new_layout(ctx, blocks, stride - 1, "a stride below 1");
+    gr_tensor *x = new_layout(ctx, "layout_strided", blocks, stride, 1, "stride");
     if (gr_is_inert(x)) return x;
     for (int64_t i = 0; i < blocks; i++)
-        for (int64_t j = 0; j < blocks; j++) {
-            int64_t apart = i > j ? i - j : j - i;
-            x->data[i * blocks + j] = apart < stride || apart % stride == 0;
-        }
+        for (int64_t j = 0; j < blocks; j++)
+            x->data[i * blocks + j] = apart(i, j) < stride || apart(i, j) % stride == 0;
     return x;
 }
 
 gr_tensor *gr_layout_fixed(gr_context *ctx, int64_t blocks, int64_t stride) {
-    gr_tensor *x = new_layout(ctx, blocks, stride - 1, "a stride below 1");
+    gr_tensor *x = new_layout(ctx, "layout_fixed", blocks, stride, 1, "stride");
     if (gr_is_inert(x)) return x;
     for (int64_t i = 0; i < blocks; i++)
         for (int64_t j = 0; j < blocks; j++)
@@ -104,16 +107,15 @@ gr_tensor *gr_layout_fixed(gr_context *ctx, int64_t blocks, int64_t stride) {
     return x;
 }
 
-gr_tensor *gr_layout_bigbird(gr_context *ctx, int64_t blocks, int64_t window, int64_t global, int64_t random,
-                             gr_rng *rng) {
-    int64_t least = window < global ? window : global;
-    if (gr_ok(ctx) && !rng) gr_fail(ctx, "layout", "rng is NULL");
-    gr_tensor *x = new_layout(ctx, blocks, least < random ? least : random, "a negative number of blocks");
+gr_tensor *gr_layout_bigbird(gr_context *ctx, gr_bigbird_config c) {
+    const int64_t least = smaller(c.window, smaller(c.global, c.random));
+    if (gr_ok(ctx) && !c.rng) gr_fail(ctx, "layout_bigbird", "rng is NULL");
+    gr_tensor *x = new_layout(ctx, "layout_bigbird", c.blocks, least, 0, "the least of window, global and random");
     if (gr_is_inert(x)) return x;
-    for (int64_t i = 0; i < blocks; i++) {
-        gr_real *row = x->data + i * blocks;
-        for (int64_t j = 0; j < blocks; j++) row[j] = (i > j ? i - j : j - i) <= window / 2 || i < global || j < global;
-        for (int64_t n = 0; n < random; n++) row[gr_rng_below(rng, (uint64_t)blocks)] = 1;
+    for (int64_t i = 0; i < c.blocks; i++) {
+        gr_real *row = x->data + i * c.blocks;
+        for (int64_t j = 0; j < c.blocks; j++) row[j] = apart(i, j) <= c.window / 2 || i < c.global || j < c.global;
+        for (int64_t n = 0; n < c.random; n++) row[gr_rng_below(c.rng, (uint64_t)c.blocks)] = 1;
     }
     return x;
 }
@@ -127,7 +129,7 @@ gr_tensor *gr_mask_matrix(gr_context *ctx, gr_mask mask, gr_shape scores) {
     const int64_t queries = gr_dim(m, -2), keys = gr_dim(m, -1);
     gr_real *row = m->data;
     for (int64_t matrix = 0; matrix < matrices(scores); matrix++) {
-        const gr_masked at = gr_masked_at(&mask, scores, matrix);
+        const gr_mask_view at = gr_mask_view_at(&mask, scores, matrix);
         for (int64_t i = 0; i < queries; i++, row += keys)
             for (int64_t j = 0; j < keys; j += GR_MASK_ROW)
                 gr_mask_row(&at, i, j, smaller(keys, j + GR_MASK_ROW), row + j);
@@ -140,7 +142,7 @@ enum { PRINTED_COLUMNS = 80, PRINTED_ROWS = 40 }; /* of a terminal */
 void gr_mask_print(gr_context *ctx, gr_mask mask, int64_t queries, int64_t keys, FILE *out) {
     gr_shape scores = GR_SHAPE(queries, keys);
     if (!out || !gr_mask_check(ctx, "mask", &mask, scores)) return;
-    const gr_masked at = gr_masked_at(&mask, scores, 0);
+    const gr_mask_view at = gr_mask_view_at(&mask, scores, 0);
     const int64_t columns = smaller(keys, PRINTED_COLUMNS), rows = smaller(queries, PRINTED_ROWS);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {

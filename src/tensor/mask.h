@@ -2,7 +2,7 @@
  * by and/or. It can be written out as a matrix, drawn, or asked tile by tile, so that what it hides need not be
  * computed.
  *
- * Queries i < Tq and keys j < Tk are aligned at their ends: query i stands at the moment t = i + Tk - Tq of the keys.
+ * Queries i < Tq and keys j < Tk are aligned at their ends: query i stands at the position t = i + Tk - Tq of the keys.
  * A mask keeps no copy of the tensors it was given: they must be alive when it is used. A bad one (a window below 1,
  * too many words) is refused where it is used. */
 #ifndef GR_MASK_H
@@ -25,7 +25,7 @@ typedef struct gr_mask {
 
 gr_mask gr_mask_all(void);               /* everything; the same as (gr_mask){0} */
 gr_mask gr_mask_causal(void);            /* j <= t */
-gr_mask gr_mask_window(int64_t w);       /* |t - j| < w, w >= 1: the key of its own moment and w - 1 on each side */
+gr_mask gr_mask_window(int64_t w);       /* |t - j| < w, w >= 1: the key of its own position and w - 1 on each side */
 gr_mask gr_mask_global(int64_t g);       /* j < g or 0 <= t < g: the first g see all and are seen by all */
 gr_mask gr_mask_padding(gr_tensor *len); /* len (B): j < len[b], B the first axis of the scores */
 
@@ -45,8 +45,11 @@ gr_tensor *gr_layout_strided(gr_context *ctx, int64_t blocks, int64_t stride);
 gr_tensor *gr_layout_fixed(gr_context *ctx, int64_t blocks, int64_t stride);
 /* BigBird (Zaheer et al., 2020): |i - j| <= window / 2, i or j below global, and as many as random blocks j drawn from
  * rng for each i. */
-gr_tensor *gr_layout_bigbird(gr_context *ctx, int64_t blocks, int64_t window, int64_t global, int64_t random,
-                             gr_rng *rng);
+typedef struct gr_bigbird_config {
+    int64_t blocks, window, global, random;
+    gr_rng *rng;
+} gr_bigbird_config;
+gr_tensor *gr_layout_bigbird(gr_context *ctx, gr_bigbird_config config);
 
 /* 1 where visible, else 0, in the shape of the scores: (Tq, Tk), or with leading axes. */
 gr_tensor *gr_mask_matrix(gr_context *ctx, gr_mask mask, gr_shape scores);

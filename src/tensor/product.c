@@ -10,11 +10,11 @@ typedef struct batch_axes {
 
 typedef struct product_task {
     const gr_kernels *kernels;
-    gr_gemm gemm; /* of the first batch */
+    gr_matrix a, b, c; /* of the first batch */
+    gr_product_how how;
     batch_axes batch;
     size_t pieces; /* each product is cut into so many ... */
     bool cut_rows; /* ... bands of rows, or of columns */
-    bool zeros_hide;
     gr_real *scratch;
 } product_task;
 
@@ -51,79 +51,53 @@ static void find_batches(batch_axes *found, const gr_tensor *c, const gr_tensor 
         }
 }
 
-/* The part of the gemm that belongs to one band. */
-static gr_gemm band_of(const product_task *t, size_t piece) {
-    gr_gemm g = t->gemm;
-    size_t whole = t->cut_rows ? g.m : g.n, unit = t->cut_rows ? BAND_ROWS : BAND_COLUMNS;
+static gr_matrix rows_of(gr_matrix m, size_t begin, size_t end) {
+    return (gr_matrix){end - begin, m.columns, m.x + (ptrdiff_t)begin * m.row, m.row, m.column};
+}
+static gr_matrix columns_of(gr_matrix m, size_t begin, size_t end) {
+    return gr_transposed(rows_of(gr_transposed(m), begin, end));
+}
+
+/* Cuts one band out of the product. */
+static void cut_band(const product_task *t, size_t piece, gr_matrix *c, gr_matrix *a, gr_matrix *b) {
+    size_t whole = t->cut_rows ? t->c.rows : t->c.columns, unit = t->cut_rows ? BAND_ROWS : BAND_COLUMNS;
     size_t units = (whole + unit - 1) / unit;
     size_t begin = units * piece / t->pieces * unit, end = units * (piece + 1) / t->pieces * unit;
     if (end > whole) end = whole;
-    if (t->cut_rows) {
-        g.a += (ptrdiff_t)begin * g.a_row;
-        g.c += (ptrdiff_t)begin * g.c_row;
-        g.m = end - begin;
-    } else {
-        g.b += (ptrdiff_t)begin * g.b_col;
-        g.c += begin;
-        g.n = end - begin;
-    }
-    return g;
-}
-
-bool gr_matrix_is_finite(const gr_kernels *kernels, size_t rows, size_t columns, const gr_real *x, ptrdiff_t row,
-                         ptrdiff_t col) {
-    if (col == 1) return kernels->all_finite(rows, columns, x, row);
-    if (row == 1) return kernels->all_finite(columns, rows, x, col);
-    for (size_t i = 0; i < rows; i++) /* every number a row of its own */
-        for (size_t j = 0; j < columns; j++)
-            if (!kernels->all_finite(1, 1, x + (ptrdiff_t)i * row + (ptrdiff_t)j * col, 1)) return false;
-    return true;
-}
-
-void gr_multiply_hiding(const gr_kernels *kernels, const gr_gemm *g) {
-    if (gr_matrix_is_finite(kernels, g->k, g->n, g->b, g->b_row, g->b_col))
-        kernels->matmul(g);
-    else
-        kernels->matmul_hiding(g);
+    *a = t->cut_rows ? rows_of(t->a, begin, end) : t->a;
+    *b = t->cut_rows ? t->b : columns_of(t->b, begin, end);
+    *c = t->cut_rows ? rows_of(t->c, begin, end) : columns_of(t->c, begin, end);
 }
 
 static void run_items(size_t begin, size_t end, int thread, void *arg) {
     const product_task *t = arg;
     const batch_axes *batch = &t->batch;
+    gr_real *scratch = t->scratch + (size_t)thread * GR_GEMM_SCRATCH;
     int64_t sums = 1;
     for (int i = batch->kept; i < batch->kept + batch->summed; i++) sums *= batch->dim[i];
     for (size_t item = begin; item < end; item++) {
-        gr_gemm band = band_of(t, item % t->pieces);
-        if (band.m == 0 || band.n == 0) continue;
-        band.scratch = t->scratch + (size_t)thread * GR_GEMM_SCRATCH;
-        if (sums == 0) band.k = 0; /* a sum over nothing: C is 0, or stays */
+        gr_matrix a0, b0, c0;
+        cut_band(t, item % t->pieces, &c0, &a0, &b0);
+        if (c0.rows == 0 || c0.columns == 0) continue;
+        if (sums == 0) a0.columns = b0.rows = 0; /* a sum over nothing: C is 0, or stays */
         for (int64_t sum = 0; sum < sums || sum == 0; sum++) {
-            gr_gemm g = band;
+            gr_matrix a = a0, b = b0, c = c0;
             int64_t kept = (int64_t)(item / t->pieces), summed = sum;
             for (int i = batch->kept + batch->summed - 1; i >= 0; i--) {
                 int64_t *rest = i < batch->kept ? &kept : &summed;
                 int64_t dim = batch->dim[i] > 0 ? batch->dim[i] : 1, at = *rest % dim;
                 *rest /= dim;
-                g.a += at * batch->a[i];
-                g.b += at * batch->b[i];
-                g.c += at * batch->c[i];
+                a.x += at * batch->a[i];
+                b.x += at * batch->b[i];
+                c.x += at * batch->c[i];
             }
-            g.accumulate = band.accumulate || sum > 0;
-            if (t->zeros_hide)
-                gr_multiply_hiding(t->kernels, &g);
-            else
-                t->kernels->matmul(&g);
+            gr_multiply(t->kernels, scratch, c, a, b,
+                        (gr_product_how){t->how.accumulate || sum > 0, t->how.zeros_hide});
         }
     }
 }
 
-gr_real *gr_product_scratch(gr_context *ctx) {
-    int threads = gr_max_threads();
-    if (ctx->scratch_threads >= threads) return ctx->scratch;
-    gr_real *scratch = gr_alloc(ctx, true, (size_t)threads * GR_GEMM_SCRATCH * sizeof *scratch);
-    if (scratch) ctx->scratch = scratch, ctx->scratch_threads = threads;
-    return scratch;
-}
+static gr_matrix first_matrix(const gr_tensor *x) { return gr_matrix_of(x, 0, 0, x->shape.dim[x->shape.ndim - 2]); }
 
 gr_tensor *gr_as_matrix(gr_tensor *x) {
     gr_shape lead = x->shape;
@@ -142,27 +116,15 @@ void gr_product(gr_tensor *c, gr_tensor *a, gr_tensor *b, gr_product_how how) {
     }
     gr_real *scratch = gr_product_scratch(ctx);
     if (!scratch || !gr_ok(ctx)) return;
-    int na = a->shape.ndim, nb = b->shape.ndim, nc = c->shape.ndim;
-    product_task t;
-    t.kernels = ctx->kernels, t.zeros_hide = how.zeros_hide, t.scratch = scratch;
-    t.gemm = (gr_gemm){.m = (size_t)a->shape.dim[na - 2],
-                       .n = (size_t)b->shape.dim[nb - 1],
-                       .k = (size_t)a->shape.dim[na - 1],
-                       .a = a->data,
-                       .a_row = a->stride[na - 2],
-                       .a_col = a->stride[na - 1],
-                       .b = b->data,
-                       .b_row = b->stride[nb - 2],
-                       .b_col = b->stride[nb - 1],
-                       .c = c->data,
-                       .c_row = c->stride[nc - 2],
-                       .accumulate = how.accumulate};
+    product_task t; /* not cleared: see find_batches */
+    t.kernels = ctx->kernels, t.how = how, t.scratch = scratch;
+    t.a = first_matrix(a), t.b = first_matrix(b), t.c = first_matrix(c);
     find_batches(&t.batch, c, a, b);
     size_t batches = 1, threads = (size_t)gr_max_threads();
     for (int i = 0; i < t.batch.kept; i++) batches *= (size_t)t.batch.dim[i];
-    t.cut_rows = t.gemm.m > t.gemm.n;
+    t.cut_rows = t.c.rows > t.c.columns;
     t.pieces = batches >= threads ? 1 : threads;
-    gr_parallel_for(batches * t.pieces, 2 * t.gemm.m * t.gemm.n * t.gemm.k / t.pieces, run_items, &t);
+    gr_parallel_for(batches * t.pieces, 2 * t.c.rows * t.c.columns * t.a.columns / t.pieces, run_items, &t);
 }
 
 gr_tensor *gr_swapped(gr_tensor *x) {

@@ -34,19 +34,21 @@ void gr_profile_begin(gr_context *ctx) {
     ctx->profile->last = now();
 }
 
-void gr_profile_event(gr_context *ctx, const char *name, const char *phase, double flops, double bytes) {
+double gr_profile_event(gr_context *ctx, const char *name, const char *phase, double flops, double bytes) {
     struct gr_profile *p = ctx->profile;
-    if (!p) return;
+    if (!p) return 0;
     double end = now();
     int i = 0;
     while (i < p->rows && (strcmp(p->row[i].name, name) != 0 || strcmp(p->row[i].phase, phase) != 0)) i++;
-    if (i == MOST_ROWS) return;
+    if (i == MOST_ROWS) return 0;
     if (i == p->rows) p->row[p->rows++] = (profile_row){.name = name, .phase = phase};
-    p->row[i].seconds += end - p->last;
+    const double passed = end - p->last;
+    p->row[i].seconds += passed;
     p->row[i].flops += flops;
     p->row[i].bytes += bytes;
     p->row[i].calls++;
     p->last = end;
+    return passed;
 }
 
 double gr_profile_seconds(const gr_context *ctx) {

@@ -10,10 +10,10 @@ static size_t whole_lanes(size_t n) { return (n + LANES - 1) / LANES * LANES; }
 /* The softmax of a row that comes in tiles (Milakov and Gimelshein, 2018). With the largest score seen so far, peak,
  * and total = sum e^(s - peak): a new peak makes all that was summed before too large by e^(old peak - new peak), and
  * that factor is returned. Here s = scale x where it is allowed, else -inf; x becomes e^(s - peak). */
-static gr_real softmax_join(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online *so_far) {
+static gr_real softmax_join(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online_softmax *so_far) {
     const size_t all = whole_lanes(n);
     if (allow) {
-        GR_SIMD for (size_t i = 0; i < all; i++) x[i] = (i < n) & (allow[i] != 0) ? scale * x[i] : (gr_real)-INFINITY;
+        GR_SIMD for (size_t i = 0; i < all; i++) x[i] = ((i < n) & (allow[i] != 0)) ? scale * x[i] : (gr_real)-INFINITY;
     } else {
         GR_SIMD for (size_t i = 0; i < all; i++) x[i] = i < n ? scale * x[i] : (gr_real)-INFINITY;
     }
@@ -41,24 +41,6 @@ static void attention_dx(size_t n, gr_real *x, gr_real *dp, const gr_real *allow
         GR_SIMD for (size_t i = 0; i < all; i++) x[i] = allow[i] != 0 ? x[i] : 0;
     }
     GR_SIMD for (size_t i = 0; i < all; i++) dp[i] = x[i] != 0 ? scale * x[i] * (dp[i] - delta) : 0;
-}
-
-static gr_real row_dot(size_t n, const gr_real *a, const gr_real *b) {
-    gr_real total;
-    GR_SUM(total, n, i, a[i] * b[i]);
-    return total;
-}
-
-/* x - x is 0 for a finite x and NaN for any other: their sum tells. */
-static bool all_finite(size_t m, size_t n, const gr_real *x, ptrdiff_t row) {
-    gr_real lane[LANES] = {0}, sum = 0;
-    for (size_t i = 0; i < m; i++, x += row) {
-        size_t j = 0;
-        for (; n - j >= LANES; j += LANES) GR_SIMD for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] - x[j + l];
-        for (; j < n; j++) sum += x[j] - x[j];
-    }
-    for (size_t l = 0; l < LANES; l++) sum += lane[l];
-    return sum == 0;
 }
 
 #endif

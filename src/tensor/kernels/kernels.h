@@ -32,11 +32,12 @@ typedef struct gr_gemm {
 } gr_gemm;
 
 /* B is packed in blocks so wide that a panel of A is packed but once for most matrices, and so deep that C is seldom
- * read again; measured, see docs/performance.md. Beside a block lies a panel of A of up to 16 rows. */
+ * read again; measured, see docs/performance.md. Beside a block lies a panel of A, as high
+ * as the highest tile of any instruction set. */
 enum {
     GR_GEMM_BLOCK_K = 512,
     GR_GEMM_BLOCK_N = 1024,
-    GR_GEMM_PANEL_M = 16,
+    GR_GEMM_PANEL_M = 8,
     GR_GEMM_SCRATCH = GR_GEMM_BLOCK_K * (GR_GEMM_BLOCK_N + GR_GEMM_PANEL_M)
 };
 
@@ -50,12 +51,13 @@ typedef struct gr_adam_step {
     double pull; /* and g grows by pull w: the decay of plain Adam */
 } gr_adam_step;
 
+/* Rows of scores are worked on in whole lanes: as many numbers past their end may be written. */
 enum { GR_ROW_ROOM = 16 };
 
 /* A softmax that has seen a part of its row: the largest score, and sum e^(score - peak); -inf and 0 at first. */
-typedef struct gr_online {
+typedef struct gr_online_softmax {
     gr_real peak, total;
-} gr_online;
+} gr_online_softmax;
 
 /* GR_MAP_add, GR_MAP_exp, ...: every elementwise map, by name; maps.def has the formulas. */
 typedef enum gr_map_name {
@@ -72,6 +74,7 @@ typedef struct gr_kernels {
     /* Reductions of n numbers, each the fixed tree of tree.h. */
     gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
     gr_real (*sum_squares)(size_t n, const gr_real *x, gr_real center, gr_real scale); /* sum ((x - center) scale)^2 */
+    gr_real (*dot)(size_t n, const gr_real *a, const gr_real *b);
     /* n > 0; first: the index of the first maximum, or of the first NaN. */
     gr_real (*max)(size_t n, const gr_real *x, size_t *first);
     gr_real (*logsumexp)(size_t n, const gr_real *x); /* max x + log sum e^(x - max x) */
@@ -80,6 +83,7 @@ typedef struct gr_kernels {
 
     void (*matmul)(const gr_gemm *g);
     void (*matmul_hiding)(const gr_gemm *g); /* terms whose factor in A is 0 are left out: what they hide may be NaN */
+    bool (*all_finite)(size_t m, size_t n, const gr_real *x, ptrdiff_t row); /* m rows of n, row apart */
 
     /* Rows of n: softmax of scale * x where mask is not 0 (mask NULL: all), its gradient dx += scale y (dy - sum y dy),
      * log_softmax, and its gradient dx += dy - e^y sum dy. */
@@ -92,11 +96,9 @@ typedef struct gr_kernels {
 
     /* Attention on a row of a tile of scores, see attention.h; x, dp and allow have room for n rounded up to
      * GR_ROW_ROOM. */
-    gr_real (*softmax_join)(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online *so_far);
+    gr_real (*softmax_join)(size_t n, gr_real *x, const gr_real *allow, gr_real scale, gr_online_softmax *so_far);
     void (*attention_dx)(size_t n, gr_real *x, gr_real *dp, const gr_real *allow, gr_real scale, gr_real peak,
                          gr_real inverse, gr_real delta);
-    gr_real (*dot)(size_t n, const gr_real *a, const gr_real *b);
-    bool (*all_finite)(size_t m, size_t n, const gr_real *x, ptrdiff_t row); /* m rows of n, row apart */
 
     /* y = (x - mean) rstd w + b; w and b may be NULL. */
     void (*normalize)(size_t n, gr_real *y, const gr_real *x, gr_real mean, gr_real rstd, const gr_real *w,

@@ -19,6 +19,8 @@ enum { VECTOR_BYTES = 16, TILE_M = 6 };
 enum { VECTOR_BYTES = 16, TILE_M = 4 };
 #endif
 enum { WIDTH = VECTOR_BYTES / sizeof(gr_real), VECTORS = 2, TILE_N = VECTORS * WIDTH };
+_Static_assert((int)TILE_M <= (int)GR_GEMM_PANEL_M && GR_GEMM_PANEL_M % SQUARE == 0,
+               "a panel holds the highest tile, in whole lines");
 enum { STRIP_VECTORS = 8 }; /* of one row: enough to hide the latency of fma */
 
 typedef gr_real vector GR_VECTOR(VECTOR_BYTES);
@@ -39,7 +41,7 @@ GR_INLINE void tile(size_t rows, size_t vectors, size_t k, const gr_real *a, ptr
     static const gr_real zeros[STRIP_VECTORS * WIDTH];
     const gr_real *begin = accumulate ? c : zeros;
     const ptrdiff_t begin_row = accumulate ? c_row : 0;
-    vector sum[PANEL_M][STRIP_VECTORS], row[STRIP_VECTORS];
+    vector sum[GR_GEMM_PANEL_M][STRIP_VECTORS], row[STRIP_VECTORS];
     GR_UNROLL for (size_t i = 0; i < rows; i++, begin += begin_row) GR_UNROLL for (size_t v = 0; v < vectors; v++)
         sum[i][v] = load(begin + v * WIDTH);
     do {
@@ -52,10 +54,10 @@ GR_INLINE void tile(size_t rows, size_t vectors, size_t k, const gr_real *a, ptr
         store(c + v * WIDTH, sum[i][v]);
 }
 
-/* A is a packed panel. */
+/* A is a packed panel. First, because it is nearly all of them. */
 static void full_tile(size_t k, const gr_real *a, const gr_real *b, ptrdiff_t b_row, gr_real *c, ptrdiff_t c_row,
                       bool accumulate) {
-    tile(TILE_M, VECTORS, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);
+    tile(TILE_M, VECTORS, k, a, 1, GR_GEMM_PANEL_M, b, b_row, c, c_row, accumulate);
 }
 
 /* A tile of fewer rows or vectors: each number of them has code of its own. */
@@ -63,8 +65,8 @@ static void edge_tile(size_t rows, size_t vectors, size_t k, const gr_real *a, c
                       gr_real *c, ptrdiff_t c_row, bool accumulate) {
 /* clang-format off */
 #define TILE(r)                                                                                                        \
-    if (rows == (r) && vectors == 1) tile(r, 1, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);                     \
-    if (rows == (r) && vectors == 2) tile(r, 2, k, a, 1, PANEL_M, b, b_row, c, c_row, accumulate);
+    if (rows == (r) && vectors == 1) tile(r, 1, k, a, 1, GR_GEMM_PANEL_M, b, b_row, c, c_row, accumulate);                     \
+    if (rows == (r) && vectors == 2) tile(r, 2, k, a, 1, GR_GEMM_PANEL_M, b, b_row, c, c_row, accumulate);
     TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 #ifdef __AVX512F__
     TILE(7) TILE(8)
@@ -86,8 +88,8 @@ static void ragged_tile(size_t rows, size_t columns, size_t k, const gr_real *a,
 
 /* -- Blocks -------------------------------------------------------------------------------------------------------- */
 
-/* Packing B is paid once for every TILE_M rows of A; with no more rows than these it costs more than it saves, and
- * tiles read B where it lies. */
+/* Packing a block of B is paid once, and each TILE_M rows of A that use it earn some of it back; with fewer than 16
+ * such panels it does not pay, and tiles read B where it lies (measured, docs/performance.md). */
 enum { WORTH_PACKING_B = 16 * TILE_M };
 
 /* One block of B, (depth, width), times all rows of A. B's panels are in scratch, or it is read in place; A's panel
@@ -97,8 +99,8 @@ static void multiply_block(const gr_gemm *g, size_t k0, size_t depth, size_t j0,
     gr_real *panel = g->scratch + GR_GEMM_BLOCK_K * GR_GEMM_BLOCK_N;
     for (size_t i = 0; i < g->m; i += TILE_M) {
         size_t rows = g->m - i < TILE_M ? g->m - i : TILE_M;
-        pack(PANEL_M, depth, rows, g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col, g->a_row, g->a_col,
-             panel);
+        pack(GR_GEMM_PANEL_M, depth, rows, g->a + (ptrdiff_t)i * g->a_row + (ptrdiff_t)k0 * g->a_col, g->a_row,
+             g->a_col, panel);
         for (size_t j = 0; j < width; j += TILE_N) {
             size_t columns = width - j < TILE_N ? width - j : TILE_N;
             gr_real *c = g->c + (ptrdiff_t)i * g->c_row + (ptrdiff_t)(j0 + j);

@@ -14,13 +14,14 @@
 #    define GR_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* A line is a vector, or half of one; a panel of A is as wide as the highest tile, and whole lines. */
+/* A line is SQUARE numbers: half a vector to two, by precision and instruction set; the compiler splits or widens it.
+ */
 #ifdef __AVX2__
-enum { SQUARE = 8, PANEL_M = 8 };
+enum { SQUARE = 8 };
 #    define GR_LOW_HALVES  0, 8, 1, 9, 2, 10, 3, 11
 #    define GR_HIGH_HALVES 4, 12, 5, 13, 6, 14, 7, 15
 #else
-enum { SQUARE = 4, PANEL_M = 8 };
+enum { SQUARE = 4 };
 #    define GR_LOW_HALVES  0, 4, 1, 5
 #    define GR_HIGH_HALVES 2, 6, 3, 7
 #endif

@@ -15,6 +15,24 @@ static gr_real row_sum_squares(size_t n, const gr_real *x, gr_real center, gr_re
     return total;
 }
 
+static gr_real row_dot(size_t n, const gr_real *a, const gr_real *b) {
+    gr_real total;
+    GR_SUM(total, n, i, a[i] * b[i]);
+    return total;
+}
+
+/* x - x is 0 for a finite x and NaN for any other: their sum tells. */
+static bool all_finite(size_t m, size_t n, const gr_real *x, ptrdiff_t row) {
+    gr_real lane[LANES] = {0}, sum = 0;
+    for (size_t i = 0; i < m; i++, x += row) {
+        size_t j = 0;
+        for (; n - j >= LANES; j += LANES) GR_SIMD for (size_t l = 0; l < LANES; l++) lane[l] += x[j + l] - x[j + l];
+        for (; j < n; j++) sum += x[j] - x[j];
+    }
+    for (size_t l = 0; l < LANES; l++) sum += lane[l];
+    return sum == 0;
+}
+
 static gr_real row_sum_exp(size_t n, const gr_real *x, gr_real center) {
     gr_real total;
     GR_SUM(total, n, i, k_exp(x[i] - center));
@@ -87,7 +105,11 @@ static void softmax(size_t n, gr_real *y, const gr_real *x, const gr_real *mask,
     GR_SIMD for (size_t i = 0; i < n; i++) y[i] = k_exp(y[i] - peak);
     GR_SUM(total, n, i, y[i]);
     gr_real inverse = total == 0 ? 0 : 1 / total;
-    GR_SIMD for (size_t i = 0; i < n; i++) y[i] *= inverse;
+    if (mask) { /* a row with NaN stays NaN, but not where nothing is seen */
+        GR_SIMD for (size_t i = 0; i < n; i++) y[i] = mask[i] != 0 ? y[i] * inverse : 0;
+    } else {
+        GR_SIMD for (size_t i = 0; i < n; i++) y[i] *= inverse;
+    }
 }
 
 /* dx += scale y (dy - sum y dy). Where y is 0 nothing is read from dy: a mask may hide anything there. */

@@ -1,0 +1,73 @@
+#include "lm.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+gr_gpt_config lm_gpt_config(const lm_settings *set, int64_t vocab) {
+    /* the words of --attention are in the order of the kinds, which begin with the default */
+    const gr_attention_kind kind = (gr_attention_kind)(GR_TEXTBOOK + set->attention);
+    return (gr_gpt_config){.vocab = vocab,
+                           .context = set->context,
+                           .layers = set->layers,
+                           .heads = set->heads,
+                           .width = set->width,
+                           .dropout = set->dropout,
+                           .bias = set->bias,
+                           .style = {kind, set->window, set->global, set->block},
+                           .positions = (gr_positions)set->positions,
+                           .gelu = (gr_gelu_form)set->gelu,
+                           .seed = (uint64_t)set->seed};
+}
+
+int lm_check_model(const lm_settings *set) {
+    if (set->width % set->heads != 0)
+        return lm_wrong_usage(set, "--heads %" PRId64 " does not divide --width %" PRId64, set->heads, set->width);
+    if (set->positions == GR_ROTARY && set->width / set->heads % 2 != 0)
+        return lm_wrong_usage(
+            set, "--positions rotary turns pairs, but --width %" PRId64 " / --heads %" PRId64 " = %" PRId64 " is odd",
+            set->width, set->heads, set->width / set->heads);
+    return 0;
+}
+
+gr_gpt *lm_load(gr_context *ctx, const lm_settings *set, gr_tokenizer *tokenizer) {
+    char path[LM_PATH] = "";
+    const char *file = lm_is_directory(set->model) ? lm_path(ctx, path, set->model, LM_MODEL) : set->model;
+    gr_gpt *gpt = gr_gpt_load(ctx, file, tokenizer);
+    gr_gpt_training(gpt, false);
+    gr_context_reset(ctx);
+    return gpt;
+}
+
+int lm_check_prompt(const lm_settings *set, bool needed) {
+    if (*set->prompt && *set->prompt_file)
+        return lm_wrong_usage(set, "--prompt and --prompt-file are two prompts; one is wanted");
+    if (needed && !*set->prompt && !*set->prompt_file)
+        return lm_wrong_usage(set, "--prompt TEXT is missing: the text to show; or --prompt-file FILE");
+    return 0;
+}
+
+lm_text lm_prompt(gr_context *ctx, const lm_settings *set) {
+    const bool standard = strcmp(set->prompt, "-") == 0;
+    const char *file = standard ? set->prompt : set->prompt_file;
+    lm_text text = {"--prompt", set->prompt, strlen(set->prompt), NULL};
+    if (!*file) return text;
+    text.origin = strcmp(file, "-") == 0 ? "standard input" : file;
+    text.bytes = text.owned = lm_read(ctx, file, &text.size);
+    return text;
+}
+
+int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room) {
+    if (!gr_ok(ctx)) return NULL;
+    const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
+    int32_t *ids = fits ? malloc((text.size + 1 + room) * sizeof *ids) : NULL;
+    if (!ids) gr_fail(ctx, text.origin, "no memory for %zu bytes of text and a sample of %zu", text.size, room);
+    for (size_t i = 0; ids && i < text.size; i++) {
+        const uint8_t byte = (uint8_t)text.bytes[i];
+        ids[i] = tokenizer->id[byte];
+        if (ids[i] < 0) gr_fail(ctx, text.origin, "byte 0x%02X at offset %zu: the model knows no such byte", byte, i);
+    }
+    if (gr_ok(ctx)) return ids;
+    free(ids);
+    return NULL;
+}

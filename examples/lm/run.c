@@ -1,0 +1,182 @@
+#include "run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PICTURE_BYTES = 16 }; /* of the text in the attention picture, when none is given */
+
+static const char HEADER[] = "step\tloss\tvalidation_loss\tlearning_rate\tgradient_norm\n";
+
+/* -- Text and model ------------------------------------------------------------------------------------------------ */
+
+/* The vocabulary of a run that goes on, whatever its text has become. */
+static gr_tokenizer saved_tokenizer(gr_context *ctx, const char *directory) {
+    char path[LM_PATH] = "";
+    gr_tokenizer tokenizer;
+    gr_context *other = gr_context_new(); /* its parameters are not this run's */
+    gr_gpt_load(other, lm_path(ctx, path, directory, LM_LAST), &tokenizer);
+    if (!gr_ok(other)) gr_fail(ctx, LM_LAST, "%s", gr_error_message(other));
+    gr_context_free(other);
+    return tokenizer;
+}
+
+static void open_text(lm_run *run, bool resumed) {
+    const lm_settings *set = run->set;
+    gr_corpus_config config = {.kind = (gr_vocab_kind)set->tokenizer,
+                               .validation = set->validation_share,
+                               .validation_path = *set->validation ? set->validation : NULL};
+    gr_tokenizer tokenizer;
+    if (resumed) {
+        tokenizer = saved_tokenizer(run->ctx, set->out);
+        config.tokenizer = &tokenizer;
+    }
+    if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
+}
+
+/* A window is `context` inputs and the target of the last. */
+static void check_size(const lm_run *run) {
+    const lm_settings *set = run->set;
+    const uint64_t window = (uint64_t)set->context + 1;
+    if (!gr_ok(run->ctx)) return;
+    const uint64_t have = gr_corpus_size(run->corpus, GR_TRAIN);
+    const uint64_t validation = gr_corpus_size(run->corpus, GR_VALIDATION);
+    if (have < window)
+        gr_fail(run->ctx, set->data.item[0],
+                "have %" PRIu64 " bytes to learn from, need at least %" PRIu64 ": a window of --context %" PRId64
+                " and one more",
+                have, window, set->context);
+    else if (validation < window)
+        gr_fail(run->ctx, *set->validation ? set->validation : set->data.item[0],
+                "have %" PRIu64 " bytes for validation%s, need at least %" PRIu64 ": a window of --context %" PRId64
+                " and one more",
+                validation, *set->validation ? "" : " (--validation-share of the text, at its end)", window,
+                set->context);
+}
+
+/* Text that has to be in the vocabulary: of the prompt, and of the picture, by default the first bytes to validate
+ * with. */
+static void check_texts(lm_run *run) {
+    const lm_settings *set = run->set;
+    uint8_t first[PICTURE_BYTES];
+    if (!gr_ok(run->ctx)) return;
+    const gr_tokenizer *tokenizer = gr_corpus_tokenizer(run->corpus);
+    const lm_text prompt = {"--prompt", set->prompt, strlen(set->prompt), NULL};
+    lm_text picture = {"--attend", set->attend, strlen(set->attend), NULL};
+    free(lm_encode(run->ctx, tokenizer, prompt, (size_t)set->bytes)); /* and room for the sample */
+    if (picture.size == 0) {
+        const size_t have = gr_corpus_size(run->corpus, GR_VALIDATION);
+        picture.bytes = (const char *)first;
+        picture.size = have < PICTURE_BYTES ? have : PICTURE_BYTES;
+        gr_corpus_read(run->corpus, GR_VALIDATION, 0, picture.size, first);
+    }
+    run->picture = lm_encode(run->ctx, tokenizer, picture, 0);
+    run->picture_count = (int64_t)picture.size;
+    if (run->picture_count > set->context) run->picture_count = set->context;
+}
+
+static void make_model(lm_run *run) {
+    const lm_settings *set = run->set;
+    if (!gr_ok(run->ctx)) return;
+    run->gpt = gr_gpt_new(run->ctx, lm_gpt_config(set, gr_corpus_vocab(run->corpus)));
+    run->adamw =
+        gr_adamw_new(run->ctx, (gr_adamw_config){.beta1 = set->beta1, .beta2 = set->beta2, .weight_decay = set->decay});
+    run->at = (gr_resume){0, gr_rng_seed((uint64_t)set->seed), (double)INFINITY};
+    gr_context_reset(run->ctx);
+}
+
+/* -- The log ------------------------------------------------------------------------------------------------------- */
+
+/* The place in a log behind the row of a step; before it are whole rows only. */
+static long end_of_step(FILE *log, int64_t step) {
+    char line[256];
+    long end = 0;
+    while (fgets(line, sizeof line, log) && strchr(line, '\n') && (end == 0 || strtoll(line, NULL, 10) <= step))
+        end = ftell(log);
+    return end;
+}
+
+/* A new log, or that of a resumed run cut back to the steps that its state has. */
+static void open_log(lm_run *run) {
+    char path[LM_PATH] = "";
+    lm_path(run->ctx, path, run->set->out, LM_LOG);
+    if (!gr_ok(run->ctx)) return;
+    run->log = run->at.step > 0 ? fopen(path, "r+") : NULL;
+    const long end = run->log ? end_of_step(run->log, run->at.step) : 0;
+    if (!run->log) run->log = fopen(path, "w");
+    if (!run->log || fseek(run->log, end, SEEK_SET) != 0 || ftruncate(fileno(run->log), end) != 0)
+        gr_fail(run->ctx, path, "cannot write: %s", strerror(errno));
+    else if (end == 0)
+        fputs(HEADER, run->log);
+}
+
+void lm_run_log(lm_run *run, const lm_record *r) {
+    char validation[32] = ""; /* an empty field: not measured at this step */
+    if (!isnan(r->validation)) snprintf(validation, sizeof validation, "%.6f", r->validation);
+    fprintf(run->log, "%" PRId64 "\t%.6f\t%s\t%.6g\t%.6g\n", r->step, r->loss, validation, r->lr, r->norm);
+}
+
+static void flush_log(lm_run *run) {
+    if (fflush(run->log) != 0 || ferror(run->log)) gr_fail(run->ctx, LM_LOG, "cannot write: %s", strerror(errno));
+}
+
+/* -- The directory ------------------------------------------------------------------------------------------------- */
+
+/* A run that begins has no state: one that is killed before its first save begins again, not with an older run's. */
+static void forget_state(lm_run *run) {
+    char path[LM_PATH] = "";
+    lm_path(run->ctx, path, run->set->out, LM_STATE);
+    if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
+        gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
+}
+
+bool lm_run_begin(lm_run *run) {
+    static const char *const files[] = {LM_MODEL, LM_LAST, LM_STATE, LM_CONFIG, LM_LOG, "loss.gp", "attention.gp"};
+    const lm_settings *set = run->set;
+    char path[LM_PATH] = "";
+    const bool resumed = *set->resume && lm_exists(set->out, LM_STATE);
+    run->saved = -1;
+    open_text(run, resumed);
+    check_size(run);
+    check_texts(run);
+    make_model(run);
+    if (resumed && gr_ok(run->ctx) &&
+        gr_state_load(run->gpt, run->adamw, &run->at, lm_path(run->ctx, path, set->out, LM_STATE)))
+        run->saved = run->at.step;
+    if (gr_ok(run->ctx) && run->at.step > set->steps)
+        gr_fail(run->ctx, "--steps", "%" PRId64 ", but %s has done %" PRId64 " already", set->steps, set->out,
+                run->at.step);
+    if (!gr_ok(run->ctx) || !lm_make_directory(run->ctx, set->out)) return false;
+    if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
+    if (!resumed) forget_state(run);
+    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set);
+    open_log(run);
+    return gr_ok(run->ctx);
+}
+
+static void save_model(lm_run *run, const char *name) {
+    char path[LM_PATH] = "";
+    gr_gpt_save(run->gpt, gr_corpus_tokenizer(run->corpus), lm_path(run->ctx, path, run->set->out, name));
+    gr_context_reset(run->ctx);
+}
+
+void lm_run_save(lm_run *run, bool best) {
+    char path[LM_PATH] = "";
+    flush_log(run);
+    if (best || run->saved < 0) save_model(run, LM_MODEL);
+    save_model(run, LM_LAST);
+    gr_state_save(run->gpt, run->adamw, run->at, lm_path(run->ctx, path, run->set->out, LM_STATE));
+    gr_context_reset(run->ctx);
+    if (gr_ok(run->ctx)) run->saved = run->at.step;
+}
+
+void lm_run_end(lm_run *run) {
+    if (run->log) {
+        flush_log(run);
+        fclose(run->log);
+    }
+    free(run->picture);
+}

@@ -1,0 +1,141 @@
+#!/bin/sh
+# lm.sh BUILD: runs every command of the real program with a tiny model.
+. "$(dirname "$0")/lm_support.sh"
+
+# -- Training, and what repeats it
+check "train" call train $run --steps 20 --out a
+check "train reports the loss" says "^validation loss"
+check "the log has a row for each step" lines 21 a/log.tsv
+check "every fifth step is validated" [ "$(cut -f 3 a/log.tsv | grep -c '\.')" = 4 ]
+check "nothing is left beside the files" no_leftovers a
+check "a configuration repeats the run" call train --config a/config.txt --out b
+check "the same bytes again" same a b
+grep -v '^out' a/config.txt > a.config
+grep -v '^out' b/config.txt > b.config
+check "and the same configuration" cmp a.config b.config
+check "two threads" call train --config a/config.txt --out b --threads 2
+check "two threads, the same bytes" same a b
+head -c 50000 "$text" > one.txt
+tail -c +50001 "$text" > two.txt
+check "two files" call train --config a/config.txt --out b --data one.txt two.txt
+check "--data again adds a file" call train --config a/config.txt --out c --data one.txt --data two.txt
+"$lm" train --config a/config.txt --out d --data - < "$text" > out 2> err
+check "standard input" [ $? = 0 ]
+check "a preset" call train --data "$text" --preset tiny --steps 2 --eval-batches 1 --out e --quiet
+check "a preset sets the width" says "^width = 64" e/config.txt
+printf 'steps = 3 # few\n\n# more\nprompt = "The \\x65nd\\n"\nwidth=32\n' > my.config
+check "a file of options" call train $run --config my.config --out e
+check "the command line wins over the file" says "^width = 16" e/config.txt
+check "the file wins over the default" says "^steps = 3" e/config.txt
+check "escapes in quotes" says '^The end'
+check "accumulation" call train $run --steps 2 --accumulation 3 --out e --quiet
+check "quiet" [ ! -s err ]
+check "a validation file" call train $run --steps 2 --validation two.txt --out e
+check "samples on the way" call train $run --steps 4 --sample-interval 2 --out e
+check "a sample behind step 2" says "^--- step 2"
+for pair in b c d; do check "the same run from files and standard input" cmp a/last.safetensors $pair/last.safetensors; done
+
+# -- 10 + 10 steps are 20
+check "ten steps" call train $run --steps 10 --lr-steps 20 --out r
+check "and ten more" call train --resume r --steps 20 --threads 2
+check "are twenty" same a r
+"$lm" sample --model a > sample.a
+"$lm" sample --model r > sample.r
+check "with the same samples" cmp sample.a sample.r
+check "with dropout" call train $run --dropout 0.2 --steps 20 --out a2
+check "ten steps with dropout" call train $run --dropout 0.2 --steps 10 --lr-steps 20 --out r2
+check "and ten more with dropout" call train --resume r2 --steps 20
+check "are twenty with dropout" same a2 r2
+check "a log cut off in its last row" eval 'cp -r r q; printf "21\t3.0" >> q/log.tsv; call train --resume q'
+check "is mended" cmp a/log.tsv q/log.tsv
+
+# -- A training that goes astray
+check "a loss without bounds" fails 1 "step .*learning rate 9.*,.*last good checkpoint: none yet" \
+    train $run --steps 50 --lr 10 --warmup 0 --clip 0 --eval-interval 50 --out n --quiet
+
+# -- Sampling
+check "a seed" eval 'call sample --model a --seed 7 --bytes 50; cp out s1; call sample --model a --seed 7 --bytes 50; cmp out s1'
+check "length" [ "$(wc -c < s1)" = 51 ]
+check "several samples" eval 'call sample --model a --samples 3 --bytes 20; [ "$(grep -c "^---\$" out)" = 2 ]'
+check "top-k 1 is temperature 0" eval \
+    'call sample --model a --top-k 1 --bytes 50; cp out s1; call sample --model a --temperature 0 --bytes 50; cmp out s1'
+check "a prompt from a file" eval 'printf "Once " > p; call sample --model a --prompt-file p; says "^Once "'
+check "a prompt from standard input" eval 'printf "Once " | "$lm" sample --model a --prompt-file - > out; says "^Once "'
+check "a stop text" eval 'call sample --model a --stop e --bytes 2000; ! says e && [ "$(wc -c < out)" -lt 2000 ]'
+check "a byte that the model does not know" fails 1 "byte 0x01 at offset 2" sample --model a --prompt "$(printf 'ab\001')"
+printf 'é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀' > wide.txt
+check "text of wide characters" call train --data wide.txt --validation wide.txt $model --steps 2 --out w
+check "a part of a character, at the end" eval 'call sample --model w --prompt é --bytes 3; [ "$(wc -c < out)" = 6 ]'
+
+# -- The other commands
+check "eval" call eval --model a --data "$text"
+check "eval counts every byte but the first" says "^tokens *110745 "
+cp out e1
+check "eval in other batches" eval 'call eval --model a --data "$text" --batch 1; cmp out e1'
+check "eval of a share" eval 'call eval --model a --data "$text" --validation-share 0.1; says "^tokens *11073 "'
+check "logits" call logits --model a --text p --out l.safetensors
+check "logits in a file" eval 'says "(5, 60)" && says "ids.*logits" l.safetensors'
+check "attend" call attend --model a --prompt "the fox"
+check "attention as data" lines 99 a/attention.tsv
+check "rows sum to 1" awk 'NR > 1 { sum[$1, $2, $3] += $5 } END { for (i in sum) if (sum[i] < 0.999 || sum[i] > 1.001) exit 1 }' \
+    a/attention.tsv
+check "one head" eval 'call attend --model a --prompt "the fox" --head 2 --out h; lines 50 h/attention.tsv'
+check "digits where there is no terminal" eval 'says "^t 9" && ! says "$(printf "\033")"'
+check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_attn.weight  *(48, 16)  *768"'
+check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
+check "info of a run" call info --config a/config.txt
+check "plot" eval 'PATH=$real_path; call plot --model a; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ -s a/loss.gp ]'
+PATH=$dir/no-programs "$lm" plot --model a > out 2> err
+check "without gnuplot" [ $? = 0 ]
+PATH=$dir/bin:$real_path
+check "one warning without gnuplot" eval 'lines 1 err && says "gnuplot is not installed" err'
+for command in train sample eval attend plot info logits; do
+    check "help $command" eval "call help $command && says '^lm $command:' && says ' default ' && call $command --help"
+done
+check "help" eval 'call help && says "lm logits"'
+check "version" eval 'call --version && says "gradus [0-9]"'
+
+mkdir broken
+echo hello > broken/log.tsv
+# -- Wrong usage: status, what the line says, the words
+while IFS='|' read -r status words arguments; do
+    check "wrong usage" fails "$status" "$words" $arguments
+done <<TABLE
+2|which command|
+2|did you mean "train"|trian
+2|--data FILE... is missing|train
+2|--out DIR is missing|train --data $text
+2|--heads 5 does not divide --width 128|train --data $text --out x --heads 5
+2|--positions rotary turns pairs|train --data $text --out x --positions rotary --width 12
+2|did you mean --heads|train --heasd 5
+2|lm help train lists|train --nonsense 5
+2|"x" is not a whole number in \[1, 65536\]|train --width x
+2|"1" is not a number in \[0, 1)|train --dropout 1
+2|"nan" is not a number|train --lr nan
+2|"0x10" is not a whole number|train --width 0x10
+2|is not one of chars.bytes|train --tokenizer words
+2|is not one of tiny.shakespeare.small|train --preset huge
+2|these begin with --|train data
+2|needs a value|train --data
+2|--min-lr 2 is above --lr 0.001|train --data $text --out x --min-lr 2
+2|one is wanted|sample --model a --prompt x --prompt-file y
+2|--prompt TEXT is missing|attend --model a
+2|does not go with --model|info --model a --width 3
+2|--width 32: the run to resume has 16|train --resume a --width 32
+2|--seed 3: the run to resume has 1337|train --resume a --seed 3
+2|--out does not go with it|train --resume a --out b
+1|--steps: 10, but a has done 20|train --resume a --steps 10
+1|none: cannot open: No such file|train --data none --out x
+1|is a directory|train --data . --out x
+1|need at least 65|train --data p --out x
+1|cannot make the directory|train --data $text --out p/x
+1|none/config.txt: cannot open|train --resume none
+1|none: cannot open|sample --model none
+1|not a safetensors file|sample --model p
+1|the model has layers 1 to 1|attend --model a --prompt x --layer 2
+1|the model sees 16 at a time|attend --model a --prompt 01234567890123456
+1|none/log.tsv: cannot open|plot --model none
+1|is not a log of lm train|plot --model broken
+1|not a regular file|logits --model a --text p --out /dev/null
+TABLE
+finish

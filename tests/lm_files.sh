@@ -1,0 +1,116 @@
+#!/bin/sh
+# lm_files.sh BUILD: what a training leaves when it is stopped, killed or cannot write.
+. "$(dirname "$0")/lm_support.sh"
+
+fresh() { # a directory that holds a finished run of 20 steps
+    rm -rf "$1" && cp -r finished "$1"
+}
+untouched() { # its weights are as they were, and nothing lies beside them
+    cmp finished/model.safetensors "$1/model.safetensors" && cmp finished/last.safetensors "$1/last.safetensors" && no_leftovers "$1"
+}
+check "a run of 20 steps" call train $run --steps 20 --out finished
+
+# -- Signals. A run of 2000 steps is stopped in its middle; the resumed one ends where the undisturbed one does.
+long="$run --steps 2000 --eval-interval 200 --quiet"
+check "an undisturbed run" call train $long --out whole
+for signal in INT:130 TERM:143; do
+    "$lm" train $long --out stopped > out 2> err &
+    wait_for stopped/state.safetensors
+    kill -s ${signal%:*} $!
+    wait $!
+    status=$?
+    check "status of ${signal%:*}" [ "$status" = ${signal#*:} ]
+    check "a stopped run says nothing" [ ! -s err ]
+    check "a stopped run is saved" call info --model stopped/last.safetensors
+    check "a stopped run can be sampled" call sample --model stopped --bytes 10
+    check "a stopped run goes on" call train --resume stopped --quiet
+    check "to the same end" same whole stopped
+    rm -rf stopped
+done
+"$lm" train $run --steps 2 --accumulation 65536 --out slow --quiet > out 2> err & # a step takes half a minute
+wait_for slow/log.tsv
+sleep 0.1
+kill -s INT $!
+sleep 0.1
+check "the first signal waits for the step" kill -0 $!
+kill -s INT $!
+wait $!
+check "a second one does not" [ $? = 130 ]
+
+# -- Killed at random times, until it is done
+killed="$run --steps 6000 --eval-interval 120 --quiet"
+"$lm" train $killed --out killed > out 2> err &
+wait_for killed/config.txt
+times=0
+while [ $times -lt "${KILLS:-20}" ]; do
+    times=$((times + 1))
+    sleep "0.0$(awk -v n=$times 'BEGIN { srand(n); printf "%02d", 100 * rand() }')"
+    kill -s KILL $! 2> /dev/null
+    wait $! 2> /dev/null
+    for file in model last; do
+        [ ! -e killed/$file.safetensors ] || check "after kill $times" call info --model killed/$file.safetensors
+    done
+    "$lm" train --resume killed --quiet > out 2> err &
+    sleep 0.01
+done
+kill -s KILL $! 2> /dev/null
+wait $! 2> /dev/null
+check "a killed run goes on" call train --resume killed
+check "a run that was never killed" call train $killed --out unkilled
+check "has the same files" same unkilled killed
+check "a killed run leaves nothing beside its files" no_leftovers killed
+
+# -- Where nothing can be written
+fresh limited
+(
+    ulimit -f 8
+    "$lm" train --resume limited --steps 40 --quiet > out 2> err
+)
+check "a limit on the size of files" [ $? = 1 ]
+check "one line says so" lines 1 err
+check "and names a file" says "limited/.*safetensors: cannot write: File too large" err
+check "the old files are whole" untouched limited
+check "and goes on without the limit" call train --resume limited --steps 40
+
+fresh readonly
+chmod a-w readonly
+if [ -w readonly ]; then # root may write anywhere
+    chmod a+rx "$dir" && chmod a+r readonly/*
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$lm" train --resume readonly --steps 40 --quiet > out 2> err
+else
+    "$lm" train --resume readonly --steps 40 --quiet > out 2> err
+fi
+status=$?
+if [ "$status" != 126 ] && [ "$status" != 127 ]; then # there is a setpriv, and the program may be run by all
+    check "a directory that is read-only" [ $status = 1 ]
+    check "one line says that, too" lines 1 err
+    check "its files are whole" untouched readonly
+fi
+chmod u+w readonly
+
+"$lm" train $long --steps 100000 --out gone > out 2> err &
+wait_for gone/state.safetensors
+rm -rf gone
+wait $!
+check "a directory that is removed on the way" [ $? = 1 ]
+check "one line says what is gone" lines 1 err
+mkdir -p taken/model.safetensors
+check "a directory in the place of a file" fails 1 "is a directory; a file belongs there" train $run --steps 2 --out taken
+check "state of another model" eval 'fresh other; sed "s/width = 16/width = 32/" finished/config.txt > other/config.txt
+    fails 1 "width is 16 in the file, 32 in the run" train --resume other --steps 40'
+check "a state cut off" eval 'fresh other; head -c 3000 finished/state.safetensors > other/state.safetensors
+    fails 1 "other/state.safetensors" train --resume other --steps 40; untouched other'
+
+# -- Where nobody reads
+{
+    "$lm" sample --model finished --bytes 100000 2> err
+    echo $? > status
+} | head -c 10 > out
+check "a closed pipe ends the program" [ "$(cat status)" = 141 ]
+check "quietly" [ ! -s err ]
+if [ -w /dev/full ]; then
+    "$lm" sample --model finished --bytes 10 > /dev/full 2> err
+    check "a full device" [ $? = 1 ]
+    check "one line says it is full" lines 1 err
+fi
+finish

@@ -1,0 +1,137 @@
+/* A file that could not be replaced is as it was, and nothing is beside it. */
+#include "nn_support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ROOM = 1 << 18, VOCAB = 7 };
+
+static struct {
+    char directory[32], path[64];
+    char before[ROOM];
+    size_t size;
+    gr_gpt *gpt;
+    gr_adamw *adamw;
+    gr_tokenizer letters;
+} t;
+
+static size_t read_back(char *out) {
+    FILE *file = fopen(t.path, "rb");
+    const size_t size = file ? fread(out, 1, ROOM, file) : 0;
+    if (file) fclose(file);
+    return size;
+}
+
+static bool save(bool state) {
+    return state ? gr_state_save(t.gpt, t.adamw, (gr_resume){.step = 1}, t.path)
+                 : gr_gpt_save(t.gpt, &t.letters, t.path);
+}
+
+/* A directory with one file: a model's, or a run's. */
+static void begin(bool state) {
+    strcpy(t.directory, "/tmp/gradus_test_XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(t.directory));
+    snprintf(t.path, sizeof t.path, "%s/model", t.directory);
+    t.letters = gr_tokenizer_chars((const uint8_t *)"abcdefg", VOCAB);
+    t.gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = VOCAB, .context = 8, .layers = 2, .width = 8});
+    t.adamw = gr_adamw_new(ctx, (gr_adamw_config){.beta1 = 0});
+    ck_assert_msg(save(state), "%s", gr_error_message(ctx));
+    t.size = read_back(t.before);
+    ck_assert(t.size > 1000 && t.size < ROOM);
+    fill_parameters(); /* what comes next would be another file */
+}
+
+static int entries(void) {
+    int count = 0;
+    DIR *directory = opendir(t.directory);
+    while (directory && readdir(directory)) count++;
+    if (directory) closedir(directory);
+    return count - 2; /* . and .. */
+}
+
+static void expect_as_before(const char *message) {
+    static char after[ROOM];
+    EXPECT_ERROR(message);
+    ck_assert_uint_eq(read_back(after), t.size);
+    ck_assert(memcmp(t.before, after, t.size) == 0);
+    ck_assert_int_eq(entries(), 1);
+}
+
+static void clean_up(void) {
+    unlink(t.path);
+    ck_assert_int_eq(rmdir(t.directory), 0);
+}
+
+TEST(a_file_larger_than_a_process_may_write_is_an_error_and_no_signal) {
+    begin(_i);
+    const size_t limit[] = {0, 1, 100, t.size / 2, t.size - 1};
+    for (size_t i = 0; i < sizeof limit / sizeof *limit; i++) {
+        struct rlimit old, few;
+        getrlimit(RLIMIT_FSIZE, &old);
+        few = old;
+        few.rlim_cur = limit[i];
+        const bool limited = setrlimit(RLIMIT_FSIZE, &few) == 0; /* from here on Check cannot write either */
+        const bool saved = save(_i);
+        setrlimit(RLIMIT_FSIZE, &old);
+        ck_assert(limited && !saved);
+        expect_as_before("/model: cannot write: File too large");
+    }
+    ck_assert(save(_i) && entries() == 1);
+    clean_up();
+}
+
+TEST(a_directory_that_cannot_be_written_is_an_error) {
+    begin(_i);
+    const bool root = geteuid() == 0; /* whom permissions do not concern */
+    ck_assert_int_eq(chmod(t.directory, 0555), 0);
+    ck_assert(!root || seteuid(65534) == 0);
+    ck_assert(!save(_i));
+    expect_as_before("/model: cannot write: Permission denied");
+    ck_assert(!root || seteuid(0) == 0);
+    ck_assert_int_eq(chmod(t.directory, 0755), 0);
+    clean_up();
+}
+
+TEST(a_directory_that_has_gone_is_an_error) {
+    begin(_i);
+    clean_up();
+    ck_assert(!save(_i));
+    EXPECT_ERROR("/model: cannot write: No such file or directory");
+    ck_assert_int_eq(access(t.directory, F_OK), -1);
+}
+
+TEST(a_directory_in_the_place_of_the_file_is_an_error) {
+    begin(_i);
+    unlink(t.path);
+    ck_assert_int_eq(mkdir(t.path, 0755), 0);
+    ck_assert(!save(_i));
+    EXPECT_ERROR("/model: cannot write: ");
+    ck_assert_int_eq(entries(), 1); /* the directory; nothing beside it */
+    rmdir(t.path);
+    clean_up();
+}
+
+TEST(a_bare_name_is_a_file_of_the_working_directory) {
+    begin(_i);
+    ck_assert_int_eq(chdir(t.directory), 0);
+    strcpy(t.path, "model");
+    ck_assert_msg(save(_i), "%s", gr_error_message(ctx));
+    ck_assert_int_eq(entries(), 1);
+    unlink(t.path);
+    ck_assert_int_eq(rmdir(t.directory), 0);
+}
+
+Suite *saving_suite(void) {
+    Suite *suite = suite_create("saving"); /* each of a model (0) and of a run (1) */
+    add_rows(suite, "size", a_file_larger_than_a_process_may_write_is_an_error_and_no_signal, 2);
+    add_rows(suite, "permission", a_directory_that_cannot_be_written_is_an_error, 2);
+    add_rows(suite, "gone", a_directory_that_has_gone_is_an_error, 2);
+    add_rows(suite, "directory", a_directory_in_the_place_of_the_file_is_an_error, 2);
+    add_rows(suite, "bare", a_bare_name_is_a_file_of_the_working_directory, 2);
+    return suite;
+}
