@@ -47,14 +47,17 @@ static void run_tiles(size_t begin, size_t end, int thread, void *arg) {
     }
 }
 
-/* In round r tile i of the queries meets tile i + r (mod rounds) of the keys: in a round no two tiles share a row or a
- * column, so that all can be worked on at once, and every gradient is summed in the order of the rounds, whatever the
- * threads. */
+/* A block of query tiles is gone through in rounds: in round r tile i of the queries meets tile i + r (mod rounds) of
+ * the keys. In a round no two tiles share a row or a column, so that all can be worked on at once, and every gradient
+ * is summed in the order of blocks and rounds, whatever the threads. A block is so short that under a window its rows
+ * are still in the cache in the next round. */
+enum { BLOCK_TILES = 8 };
+
 static void find_tiles(size_t begin, size_t end, int thread, void *arg) {
     (void)thread;
     const attention_job *job = arg;
     for (size_t item = begin; item < end; item++) {
-        int64_t lead = (int64_t)item / job->query_tiles, i = (int64_t)item % job->query_tiles;
+        int64_t lead = (int64_t)item / job->block, i = job->first + (int64_t)item % job->block;
         int64_t j = (i + job->round) % job->rounds;
         job->round_tiles[item].seen = GR_SEEN_NONE;
         if (j < job->key_tiles) job->round_tiles[item] = gr_attention_tile_at(job, lead, i, j);
@@ -62,13 +65,22 @@ static void find_tiles(size_t begin, size_t end, int thread, void *arg) {
 }
 
 static void run_round(attention_job *job) {
-    const size_t all = (size_t)(job->leads * job->query_tiles);
+    const size_t all = (size_t)(job->leads * job->block);
     size_t count = 0;
     gr_parallel_for(all, GR_COST_OF_EXP, find_tiles, job);
     for (size_t item = 0; item < all; item++)
         if (job->round_tiles[item].seen != GR_SEEN_NONE) job->round_tiles[count++] = job->round_tiles[item];
     int64_t widths = 3 * gr_dim(job->q, -1) + 2 * job->d_v;
     gr_parallel_for(count, (size_t)(2 * ATTENTION_SCORES * (widths + GR_COST_OF_EXP)), run_tiles, job);
+}
+
+static void run_blocks(attention_job *job) {
+    job->rounds = job->query_tiles > job->key_tiles ? job->query_tiles : job->key_tiles;
+    for (job->first = 0; job->first < job->query_tiles; job->first += BLOCK_TILES) {
+        const int64_t left = job->query_tiles - job->first;
+        job->block = left < BLOCK_TILES ? left : BLOCK_TILES;
+        for (job->round = 0; job->round < job->rounds; job->round++) run_round(job);
+    }
 }
 
 /* delta = sum_j p_j dp_j = sum_j p_j (dO . v_j) = dO . O */
@@ -99,7 +111,7 @@ static bool take_gradients(attention_job *job, gr_node *n) {
         if (own) gr_clear(*gradient[i]);
     }
     job->delta = gr_pool_take(n->out->ctx, job->saved->peak->shape);
-    size_t most = (size_t)(job->leads * job->query_tiles);
+    size_t most = (size_t)(job->leads * BLOCK_TILES);
     job->round_tiles = gr_alloc(n->out->ctx, false, most * sizeof *job->round_tiles);
     return job->round_tiles && !gr_is_inert(job->delta);
 }
@@ -122,7 +134,6 @@ void gr_fused_attention_backward(gr_node *n) {
     if (gr_is_inert(job.d_output) || !take_gradients(&job, n)) return;
     job.hide = !(gr_is_finite(job.q) && gr_is_finite(job.k) && gr_is_finite(job.d_output));
     gr_parallel_for((size_t)job.leads, GR_COST_OF_TERM * (size_t)(job.queries * job.d_v), run_delta, &job);
-    job.rounds = job.query_tiles > job.key_tiles ? job.query_tiles : job.key_tiles;
-    for (job.round = 0; job.round < job.rounds; job.round++) run_round(&job);
+    run_blocks(&job);
     give_gradients(&job);
 }

@@ -55,7 +55,7 @@ typedef struct attention_job {
      * end. */
     gr_tensor *d_output, *dq, *dk, *dv, *delta, *shared[3];
     attention_tile *round_tiles;
-    int64_t round, rounds;
+    int64_t first, block, round, rounds; /* query tiles [first, first + block), in this round of so many */
 } attention_job;
 
 /* False after an error. The job's tiles are to be given back to the pool. */
