@@ -1,5 +1,5 @@
 /* One query, four keys, two tiles of two: the softmax that never sees its whole row, and its gradient. Small enough to
- * be followed on paper; docs/attention.md does. */
+ * be followed on paper; docs/attention_derived.md does. */
 #include <gradus.h>
 
 #include <math.h>

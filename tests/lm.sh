@@ -85,6 +85,7 @@ check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
 check "info of a run" call info --config a/config.txt
 check "plot" eval 'PATH=$real_path; call plot --model a; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ -s a/loss.gp ]'
+check "plot keeps the line of byte pairs" says "^bigram = [0-9]" a/loss.gp
 PATH=$dir/no-programs "$lm" plot --model a > out 2> err
 check "without gnuplot" [ $? = 0 ]
 PATH=$dir/bin:$real_path

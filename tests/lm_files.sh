@@ -108,6 +108,9 @@ check "a state cut off" eval 'fresh other; head -c 3000 finished/state.safetenso
 } | head -c 10 > out
 check "a closed pipe ends the program" [ "$(cat status)" = 141 ]
 check "quietly" [ ! -s err ]
+"$lm" train --resume finished --steps 25 --quiet >&- 2> err
+check "a closed standard output" [ $? = 1 ]
+check "goes into no file" eval 'lines 26 finished/log.tsv && says "standard output" err && call info --model finished'
 if [ -w /dev/full ]; then
     "$lm" sample --model finished --bytes 10 > /dev/full 2> err
     check "a full device" [ $? = 1 ]

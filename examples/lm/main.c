@@ -1,9 +1,11 @@
 #include "lm.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef _OPENMP
 #    include <omp.h>
@@ -118,6 +120,12 @@ static void set_signals(void) {
 #endif
 }
 
+/* A standard descriptor that is closed would be the next file's: what is printed would go into it. */
+static void hold_descriptors(void) {
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return; /* writing to it fails */
+}
+
 static int run(const lm_command *c, int count, char **words, const char *program) {
     lm_settings set;
     int status = lm_parse(&set, c, count, words);
@@ -133,6 +141,7 @@ static int run(const lm_command *c, int count, char **words, const char *program
 static bool asks_for_help(const char *word) { return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0; }
 
 int main(int argc, char **argv) {
+    hold_descriptors();
     set_signals();
     if (argc < 2) {
         fputs("lm: which command? lm help lists them\n", stderr);

@@ -99,10 +99,21 @@ static void check_log(gr_context *ctx, const char *directory) {
     fclose(log);
 }
 
+/* The bigram loss that the training has put into its script; the log does not have it. NaN: none. */
+static double drawn_bigram(gr_context *ctx, const char *directory) {
+    char path[LM_PATH] = "", line[256];
+    double bigram = (double)NAN;
+    FILE *script = fopen(lm_path(ctx, path, directory, "loss.gp"), "r");
+    while (script && fgets(line, sizeof line, script))
+        if (sscanf(line, "bigram = %lf", &bigram) == 1) break;
+    if (script) fclose(script);
+    return bigram;
+}
+
 int lm_plot(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     check_log(ctx, set->model);
-    if (gr_ok(ctx)) lm_draw_log(set, ctx, set->model, (double)NAN);
+    if (gr_ok(ctx)) lm_draw_log(set, ctx, set->model, drawn_bigram(ctx, set->model));
     if (gr_ok(ctx)) printf("%s/loss.png and %s/loss.svg by %s/loss.gp\n", set->model, set->model, set->model);
     return lm_end(set, ctx);
 }
