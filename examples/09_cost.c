@@ -36,16 +36,22 @@ static curves measure(const sweep *s) {
 }
 
 /* Every line begins with "time:": the memory, too, depends on the number of threads. */
-static void print(const sweep *s, const curves *c, int m) {
-    printf("time:\ntime: %s, %s\ntime: %6s", m == TIME ? "milliseconds" : "MiB", s->fixed, s->axis);
-    for (int k = 0; k < KINDS; k++) printf("%12s", cost_name[k]);
-    for (int i = 0; i < SIZES && c->x[i] > 0; i++) {
-        printf("\ntime: %6.0f", c->x[i]);
-        for (int k = 0; k < KINDS; k++) i < s->sizes[k] ? printf("%12.2f", c->of[m][k][i]) : printf("%12s", "-");
+static void print(const sweep *s, const curves *c) {
+    static const char *const unit[] = {"ms", "MiB"};
+    for (int m = 0; m < MEASURES; m++) {
+        printf("time: %s, %s\ntime: %9s", unit[m], s->fixed, s->axis);
+        for (int k = 0; k < KINDS; k++) printf("%12s", cost_name[k]);
+        for (int i = 0; i < SIZES && c->x[i] > 0; i++) {
+            printf("\ntime: %9.0f", c->x[i]);
+            for (int k = 0; k < KINDS; k++) i < s->sizes[k] ? printf("%12.2f", c->of[m][k][i]) : printf("%12s", "-");
+        }
+        printf("\n");
     }
-    printf("\ntime: %5s^", s->axis);
-    for (int k = 0; k < KINDS; k++) printf("%12.2f", c->slope[m][k]);
-    printf("\n");
+    for (int m = 0; m < MEASURES; m++) {
+        printf("time: %4s ~ %s^", unit[m], s->axis);
+        for (int k = 0; k < KINDS; k++) printf("%12.2f", c->slope[m][k]);
+        printf("\n");
+    }
 }
 
 /* -- The figure ---------------------------------------------------------------------------------------------------- */
@@ -88,7 +94,7 @@ int main(int argc, char **argv) {
     printf("causal attention of one head, forward and backward; memory beyond q, k, v, output and gradients\n");
     for (int i = 0; i < SWEEPS; i++) {
         c[i] = measure(&sweeps[i]);
-        for (int m = 0; m < MEASURES; m++) print(&sweeps[i], &c[i], m);
+        print(&sweeps[i], &c[i]);
     }
     plot p;
     if (!plot_open(&p, argc, argv, "09_cost.svg", 980, 860)) return 0;
