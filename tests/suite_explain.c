@@ -41,24 +41,24 @@ TEST(a_row_tells_number_name_op_operands_shape_and_cost) {
                  "   w     parameter                            (4, 3)            96       41.57\n"
                  "   x     constant                             (2, 3)            48\n"
                  "         variable                             (4,)              32          24\n"
-                 "1        transpose  w (4, 3)                  (3, 4)     12    192\n"
+                 "1        transpose  w (4, 3)                  (3, 4)      0      0\n"
                  "2        matmul     x (2, 3), #1 (3, 4)       (2, 4)     48    208\n"
                  "3  y     add        #2 (2, 4), variable (4,)  (2, 4)      8    160       16.97\n"
                  "4        square     y (2, 4)                  (2, 4)      8    128\n"
-                 "5  loss  sum        #4 (2, 4)                 ()          1     72\n"
-                 "   sum                                                   77    760\n");
+                 "5  loss  sum        #4 (2, 4)                 ()          8     72\n"
+                 "   sum                                                   72    568\n");
 #else
     EXPECT_SHOWN(gr_explain, loss,
                  "#  name  op         operands                  shape   FLOPs  bytes  |gradient|\n"
                  "   w     parameter                            (4, 3)            48       41.57\n"
                  "   x     constant                             (2, 3)            24\n"
                  "         variable                             (4,)              16          24\n"
-                 "1        transpose  w (4, 3)                  (3, 4)     12     96\n"
+                 "1        transpose  w (4, 3)                  (3, 4)      0      0\n"
                  "2        matmul     x (2, 3), #1 (3, 4)       (2, 4)     48    104\n"
                  "3  y     add        #2 (2, 4), variable (4,)  (2, 4)      8     80       16.97\n"
                  "4        square     y (2, 4)                  (2, 4)      8     64\n"
-                 "5  loss  sum        #4 (2, 4)                 ()          1     36\n"
-                 "   sum                                                   77    380\n");
+                 "5  loss  sum        #4 (2, 4)                 ()          8     36\n"
+                 "   sum                                                   72    284\n");
 #endif
 }
 

@@ -96,7 +96,7 @@ static void show_amount(double x, char out[LINE]) {
     const double whole_below = 1e5;
     size_t power = 0;
     if (x >= whole_below)
-        for (; x >= 1000 && power + 1 < sizeof unit / sizeof unit[0]; power++) x /= 1000;
+        for (; x >= 999.5 && power + 1 < sizeof unit / sizeof unit[0]; power++) x /= 1000;
     snprintf(out, LINE, power ? "%.3g%s" : "%.0f%s", x, unit[power]);
 }
 

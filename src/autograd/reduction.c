@@ -111,29 +111,44 @@ static void max_backward(gr_node *n) {
 
 /* -- The ops ------------------------------------------------------------------------------------------------------- */
 
+/* One for each term. */
+static double terms(const gr_tensor *out, gr_tensor *const *in) {
+    (void)out;
+    return (double)gr_shape_numel(in[0]->shape);
+}
+
 const gr_op gr_op_sum = {.name = "sum",
+                         .flops = terms,
                          .operands = 1,
                          .label = {"x"},
                          .backward = reduce_backward,
                          .rule = &(rule){NULL, GR_MAP_plus, NULL, 1, true}};
 const gr_op gr_op_mean = {.name = "mean",
+                          .flops = terms,
                           .operands = 1,
                           .label = {"x"},
                           .backward = reduce_backward,
                           .rule = &(rule){mean_of, GR_MAP_plus_scaled, NULL, 1, false}};
-const gr_op gr_op_max = {
-    .name = "max", .operands = 1, .label = {"x"}, .backward = max_backward, .rule = &(rule){.of_row = max_of}};
+const gr_op gr_op_max = {.name = "max",
+                         .flops = terms,
+                         .operands = 1,
+                         .label = {"x"},
+                         .backward = max_backward,
+                         .rule = &(rule){.of_row = max_of}};
 const gr_op gr_op_variance = {.name = "variance",
+                              .flops = terms,
                               .operands = 1,
                               .label = {"x"},
                               .backward = reduce_backward,
                               .rule = &(rule){variance_of, GR_MAP_variance_dx, "xm", 2, false}};
 const gr_op gr_op_logsumexp = {.name = "logsumexp",
+                               .flops = terms,
                                .operands = 1,
                                .label = {"x"},
                                .backward = reduce_backward,
                                .rule = &(rule){logsumexp_of, GR_MAP_logsumexp_dx, "xy", 1, true}};
 const gr_op gr_op_norm = {.name = "norm",
+                          .flops = terms,
                           .operands = 1,
                           .label = {"x"},
                           .backward = reduce_backward,

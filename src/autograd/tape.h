@@ -15,11 +15,12 @@ enum { GR_ANY_NUMBER = -1, GR_LABELS = 3 };
 
 typedef struct gr_op {
     const char *name;
-    int operands;                                                /* or GR_ANY_NUMBER */
-    const char *label[GR_LABELS];                                /* of the operands, for messages */
-    void (*backward)(gr_node *n);                                /* adds to the gradients of the operands */
-    unsigned constant, optional;                                 /* bit i: operand i has no gradient; may be NULL */
-    const void *rule;                                            /* what the op's family needs to know */
+    int operands;                 /* or GR_ANY_NUMBER */
+    const char *label[GR_LABELS]; /* of the operands, for messages */
+    void (*backward)(gr_node *n); /* adds to the gradients of the operands */
+    unsigned constant, optional;  /* bit i: operand i has no gradient; may be NULL */
+    bool view;                    /* computes nothing: the same numbers, seen otherwise */
+    const void *rule;             /* what the op's family needs to know */
     double (*flops)(const gr_tensor *out, gr_tensor *const *in); /* of forward; NULL: one an element */
 } gr_op;
 

@@ -81,15 +81,31 @@ static void expand_backward(gr_node *n) {
     if (!gr_is_inert(dx)) gr_sum_to(dx, n->out->grad, true);
 }
 
-const gr_op gr_op_reshape = {
-    .name = "reshape", .operands = 1, .label = {"x"}, .backward = view_backward, .rule = &(rule){take_reshape}};
-const gr_op gr_op_transpose = {
-    .name = "transpose", .operands = 1, .label = {"x"}, .backward = view_backward, .rule = &(rule){take_permute}};
-const gr_op gr_op_permute = {
-    .name = "permute", .operands = 1, .label = {"x"}, .backward = view_backward, .rule = &(rule){take_permute}};
-const gr_op gr_op_slice = {
-    .name = "slice", .operands = 1, .label = {"x"}, .backward = view_backward, .rule = &(rule){take_slice}};
-const gr_op gr_op_expand = {.name = "expand", .operands = 1, .label = {"x"}, .backward = expand_backward};
+const gr_op gr_op_reshape = {.name = "reshape",
+                             .view = true,
+                             .operands = 1,
+                             .label = {"x"},
+                             .backward = view_backward,
+                             .rule = &(rule){take_reshape}};
+const gr_op gr_op_transpose = {.name = "transpose",
+                               .view = true,
+                               .operands = 1,
+                               .label = {"x"},
+                               .backward = view_backward,
+                               .rule = &(rule){take_permute}};
+const gr_op gr_op_permute = {.name = "permute",
+                             .view = true,
+                             .operands = 1,
+                             .label = {"x"},
+                             .backward = view_backward,
+                             .rule = &(rule){take_permute}};
+const gr_op gr_op_slice = {.name = "slice",
+                           .view = true,
+                           .operands = 1,
+                           .label = {"x"},
+                           .backward = view_backward,
+                           .rule = &(rule){take_slice}};
+const gr_op gr_op_expand = {.name = "expand", .view = true, .operands = 1, .label = {"x"}, .backward = expand_backward};
 
 /* What x is a view of, through ops that see each element once and copy nothing. */
 static gr_tensor *base_of(gr_tensor *x) {
