@@ -45,10 +45,7 @@ static void print(const sweep *s, const curves *c) {
             printf("\ntime: %9.0f", c->x[i]);
             for (int k = 0; k < KINDS; k++) i < s->sizes[k] ? printf("%12.2f", c->of[m][k][i]) : printf("%12s", "-");
         }
-        printf("\n");
-    }
-    for (int m = 0; m < MEASURES; m++) {
-        printf("time: %4s ~ %s^", unit[m], s->axis);
+        printf("\ntime: %4s ~ %s^", unit[m], s->axis);
         for (int k = 0; k < KINDS; k++) printf("%12.2f", c->slope[m][k]);
         printf("\n");
     }

@@ -62,7 +62,7 @@ static gr_tensor *by_reshape(gr_tensor *x, gr_tensor *const w[WEIGHTS]) {
 /* gr_multihead_layer makes q, k and v by one product, with the weights on top of each other, (3C, C). */
 static gr_tensor *by_layer(gr_tensor *x, gr_tensor *const w[WEIGHTS]) {
     gr_tensor *stacked = see("w_q, w_k, w_v on top of each other", gr_concat((gr_tensor *[]){w[0], w[1], w[2]}, 3, 0));
-    const gr_multihead_layer layer = {.c_attn = {stacked}, .c_proj = {w[W_O]}, .heads = H, .causal = true};
+    const gr_multihead_layer layer = {.c_attn = {stacked, NULL}, .c_proj = {w[W_O], NULL}, .heads = H, .causal = true};
     return see("y", gr_multihead_forward(&layer, x, NULL).output);
 }
 

@@ -12,16 +12,16 @@
 #ifndef PLOT_H
 #define PLOT_H
 
+#include "gnuplot.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { PLOT_TEXT = 96, PLOT_NO_PROGRAM = 127 /* the shell's exit status for a program that is not there */ };
+enum { PLOT_TEXT = 96 };
 
 typedef struct plot {
     const char *directory;
@@ -76,15 +76,6 @@ static inline bool plot_open(plot *p, int argc, char **argv, const char *name, i
     return true;
 }
 
-/* In the child: becomes gnuplot, silent, in the directory. */
-static inline void plot_become_gnuplot(const plot *p) {
-    char script[PLOT_TEXT + 4];
-    snprintf(script, sizeof script, "%s.gp", p->name);
-    if (chdir(p->directory) != 0 || !freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(1);
-    execlp("gnuplot", "gnuplot", script, (char *)NULL);
-    _exit(PLOT_NO_PROGRAM);
-}
-
 /* Ends both files and draws. False, after a message, when that failed; without gnuplot the files are the result. With
  * GRADUS_DRAW=no in the environment nothing is drawn. */
 static inline bool plot_close(plot *p) {
@@ -94,16 +85,14 @@ static inline bool plot_close(plot *p) {
         if (!data || !script) fprintf(stderr, "%s: no room to write\n", p->directory);
         return data && script;
     }
-    fflush(NULL);
-    int status = 0;
-    const pid_t child = fork();
-    if (child == 0) plot_become_gnuplot(p);
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return false;
-    if (WEXITSTATUS(status) == PLOT_NO_PROGRAM)
+    char name[PLOT_TEXT + 4];
+    snprintf(name, sizeof name, "%s.gp", p->name);
+    const int status = gnuplot(p->directory, name);
+    if (status == GNUPLOT_MISSING)
         fprintf(stderr, "no picture without gnuplot; with it: cd %s && gnuplot %s.gp\n", p->directory, p->name);
-    else if (WEXITSTATUS(status) != 0)
+    else if (status != 0)
         fprintf(stderr, "no picture: gnuplot fails on %s/%s.gp\n", p->directory, p->name);
-    return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == PLOT_NO_PROGRAM;
+    return status == 0 || status == GNUPLOT_MISSING;
 }
 
 #endif

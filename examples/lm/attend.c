@@ -40,20 +40,18 @@ int lm_attend(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
     char path[LM_PATH];
-    gr_gpt *gpt = lm_load(ctx, set, &tokenizer);
+    gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     const lm_text text = lm_prompt(ctx, set);
     check_text(ctx, gpt, text);
     const lm_view view = wanted_view(ctx, set, gpt);
     const int64_t n = (int64_t)text.size;
     int32_t *ids = lm_encode(ctx, &tokenizer, text, 0);
     if (ids) {
-        lm_attention a = lm_attention_of(gpt, ids, n);
-        const lm_labels labels = lm_labels_of(ctx, &tokenizer, ids, n);
-        if (gr_ok(ctx)) lm_print_attention(&a, view, &labels);
+        lm_attention a = lm_attention_of(gpt, &tokenizer, ids, n);
+        if (gr_ok(ctx)) lm_print_attention(&a, view);
         const char *out = directory(ctx, set, path);
-        if (gr_ok(ctx) && lm_make_directory(ctx, out)) lm_draw_attention(set, ctx, out, &a, view, &labels);
-        free(labels.text);
-        free(a.weight);
+        if (gr_ok(ctx) && lm_make_directory(ctx, out)) lm_draw_attention(set, ctx, out, &a, view);
+        lm_attention_free(&a);
     }
     free(ids);
     free(text.owned);

@@ -1,11 +1,21 @@
 #include "attention.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
-lm_attention lm_attention_of(gr_gpt *gpt, const int32_t *ids, int64_t n) {
+static void label(char out[8], uint8_t byte) {
+    if (byte == '\n')
+        snprintf(out, 8, u8"\u21b5"); /* an arrow down and to the left */
+    else if (byte == ' ')
+        snprintf(out, 8, u8"\u2423"); /* an open box */
+    else if (byte > ' ' && byte < 0x7f)
+        snprintf(out, 8, "%c", byte);
+    else
+        snprintf(out, 8, "x%02X", byte);
+}
+
+lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids, int64_t n) {
     gr_context *ctx = gpt->ctx;
-    lm_attention a = {gpt->config.layers, gpt->config.heads, n, NULL};
+    lm_attention a = {.layers = gpt->config.layers, .heads = gpt->config.heads, .n = n};
     const size_t layer = (size_t)a.heads * (size_t)n * (size_t)n;
     if (!gr_ok(ctx)) return a;
     gr_gpt_training(gpt, false);
@@ -15,13 +25,20 @@ lm_attention lm_attention_of(gr_gpt *gpt, const int32_t *ids, int64_t n) {
     gpt->keep_weights = false;
     gr_no_grad_end(ctx);
     if (gr_ok(ctx)) a.weight = malloc((size_t)a.layers * layer * sizeof *a.weight);
-    if (!a.weight) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
+    if (gr_ok(ctx)) a.label = malloc((size_t)n * sizeof *a.label);
+    if (!a.weight || !a.label) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
     for (int64_t i = 0; i < a.layers && gr_ok(ctx); i++) gr_to_array(gpt->weights[i], a.weight + (size_t)i * layer);
+    for (int64_t i = 0; i < n && gr_ok(ctx); i++) label(a.label[i], tokenizer->byte[ids[i]]);
     gr_context_reset(ctx);
-    if (gr_ok(ctx)) return a;
-    free(a.weight);
-    a.weight = NULL;
+    if (!gr_ok(ctx)) lm_attention_free(&a);
     return a;
+}
+
+void lm_attention_free(lm_attention *a) {
+    free(a->weight);
+    free(a->label);
+    a->weight = NULL;
+    a->label = NULL;
 }
 
 const gr_real *lm_head_of(const lm_attention *a, int64_t layer, int64_t head) {
@@ -60,22 +77,4 @@ lm_view lm_content_head(const lm_attention *a) {
         most = score;
     }
     return best;
-}
-
-static void label(char out[8], uint8_t byte) {
-    if (byte == '\n')
-        snprintf(out, 8, u8"\u21b5"); /* an arrow down and to the left */
-    else if (byte == ' ')
-        snprintf(out, 8, u8"\u2423"); /* an open box */
-    else if (byte > ' ' && byte < 0x7f)
-        snprintf(out, 8, "%c", byte);
-    else
-        snprintf(out, 8, "x%02X", byte);
-}
-
-lm_labels lm_labels_of(gr_context *ctx, const gr_tokenizer *tokenizer, const int32_t *ids, int64_t n) {
-    lm_labels labels = {malloc((size_t)n * sizeof *labels.text)};
-    if (!labels.text) gr_fail(ctx, "attention", "no memory for the labels of %" PRId64 " tokens", n);
-    for (int64_t i = 0; labels.text && i < n; i++) label(labels.text[i], tokenizer->byte[ids[i]]);
-    return labels;
 }

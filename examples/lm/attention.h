@@ -7,10 +7,14 @@
 /* Of every layer and head: row i, the query, over its keys. */
 typedef struct lm_attention {
     int64_t layers, heads, n;
-    gr_real *weight; /* (layers, heads, n, n), malloc'd; NULL after an error */
+    gr_real *weight; /* (layers, heads, n, n) */
+    char (
+        *label)[8]; /* each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3" */
 } lm_attention;
 
-lm_attention lm_attention_of(gr_gpt *gpt, const int32_t *ids, int64_t n);
+/* After an error without weights and labels. */
+lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids, int64_t n);
+void lm_attention_free(lm_attention *a);
 const gr_real *lm_head_of(const lm_attention *a, int64_t layer, int64_t head); /* (n, n) */
 
 /* Layers [layer, layer + layers) and of each the heads [head, head + heads). */
@@ -21,13 +25,7 @@ typedef struct lm_view {
 /* Of all heads the one that looks most for content. */
 lm_view lm_content_head(const lm_attention *a);
 
-/* Each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3". */
-typedef struct lm_labels {
-    char (*text)[8]; /* n of them, malloc'd; NULL after an error */
-} lm_labels;
-lm_labels lm_labels_of(gr_context *ctx, const gr_tokenizer *tokenizer, const int32_t *ids, int64_t n);
-
 /* On standard output: colours on a terminal, tenths as digits elsewhere. */
-void lm_print_attention(const lm_attention *a, lm_view view, const lm_labels *labels);
+void lm_print_attention(const lm_attention *a, lm_view view);
 
 #endif

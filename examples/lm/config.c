@@ -1,5 +1,7 @@
 #include "lm.h"
 
+#include "nn/files.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +122,8 @@ int lm_use_preset(lm_settings *set) {
     size_t i = 0;
     while (i < PRESETS && strcmp(preset[i].name, set->preset) != 0) i++;
     if (i == PRESETS)
-        return lm_wrong_usage(set, "--preset \"%.40s\" is not one of tiny|shakespeare|small", set->preset);
+        return lm_wrong_usage(set, "--preset \"%.40s\" is not one of %s", set->preset,
+                              lm_find_option(set->command, "preset", 0)->range);
     const size_t size = strlen(preset[i].text) + 1;
     set->text_of_preset = malloc(size);
     if (!set->text_of_preset) return lm_failed(set, "no memory for the preset");
@@ -157,13 +160,26 @@ static void write_option(FILE *file, const lm_settings *set, const lm_option *op
     }
 }
 
-void lm_write_config(gr_context *ctx, const lm_settings *set) {
-    lm_output out = lm_create(ctx, set->out, LM_CONFIG);
-    if (out.file)
-        fprintf(out.file, "# Repeats the run: lm %s --config %s. Goes on with it: lm %s --resume DIR\n",
-                set->command->name, LM_CONFIG, set->command->name);
-    for (size_t i = 0; i < lm_option_count && out.file; i++)
+static void write_options(FILE *file, const lm_settings *set) {
+    fprintf(file, "# Repeats the run: lm %s --config %s. Goes on with it: lm %s --resume DIR\n", set->command->name,
+            LM_CONFIG, set->command->name);
+    for (size_t i = 0; i < lm_option_count; i++)
         if (lm_options[i].commands & set->command->bit && !(lm_options[i].commands & LM_UNSAVED))
-            write_option(out.file, set, &lm_options[i]);
-    lm_close(ctx, &out);
+            write_option(file, set, &lm_options[i]);
+}
+
+void lm_write_config(gr_context *ctx, const lm_settings *set) {
+    char path[LM_PATH] = "", *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (memory) write_options(memory, set);
+    const bool whole = memory && !ferror(memory);
+    if (!memory || fclose(memory) != 0 || !whole) gr_fail(ctx, LM_CONFIG, "no memory for the options");
+    if (gr_ok(ctx)) {
+        gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, set->out, LM_CONFIG), size);
+        gr_replace_write(&out, text, size);
+        gr_replace_end(&out);
+    }
+    free(text);
+    gr_context_reset(ctx);
 }

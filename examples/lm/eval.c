@@ -4,30 +4,23 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What is measured: bytes [begin, begin + size) of a corpus that lies in two parts. */
 typedef struct measured {
     gr_context *ctx;
     gr_gpt *gpt;
     gr_corpus *corpus;
     gr_tokenizer tokenizer;
-    size_t begin, size;
+    gr_part part;   /* what is measured */
+    size_t size;    /* bytes of it */
     uint8_t *bytes; /* batch context + 1 of each, room for the windows at hand */
     int32_t *ids;
 } measured;
 
-static bool read_bytes(measured *m, size_t at, size_t n) {
-    const size_t first = gr_corpus_size(m->corpus, GR_TRAIN);
-    const size_t before = at >= first ? 0 : first - at < n ? first - at : n; /* of the first part */
-    if (before > 0 && !gr_corpus_read(m->corpus, GR_TRAIN, at, before, m->bytes)) return false;
-    if (before < n && !gr_corpus_read(m->corpus, GR_VALIDATION, at + before - first, n - before, m->bytes + before))
-        return false;
-    return gr_encode(m->ctx, &m->tokenizer, m->bytes, n, m->ids);
-}
-
 /* The sum of -ln p over the n bytes behind place at of the text, in windows of `time`. */
 static double loss_of(measured *m, size_t at, int64_t windows, int64_t time) {
     const int64_t n = windows * time;
-    if (!read_bytes(m, m->begin + at, (size_t)n + 1)) return (double)NAN;
+    const size_t size = (size_t)n + 1;
+    if (!gr_corpus_read(m->corpus, m->part, at, size, m->bytes)) return (double)NAN;
+    if (!gr_encode(m->ctx, &m->tokenizer, m->bytes, size, m->ids)) return (double)NAN;
     gr_tensor *logits = gr_gpt_forward(m->gpt, (gr_tokens){m->ids, windows, time});
     const double mean = gr_item(gr_cross_entropy(logits, (gr_tokens){m->ids + 1, windows, time}));
     gr_context_reset(m->ctx);
@@ -54,9 +47,8 @@ static void open_text(measured *m, const lm_settings *set) {
     gr_corpus_config config = {.tokenizer = &m->tokenizer, .validation = set->validation_share};
     if (!gr_ok(m->ctx)) return;
     m->corpus = gr_corpus_new(m->ctx, set->data.item, set->data.count, config);
-    const size_t first = gr_corpus_size(m->corpus, GR_TRAIN), last = gr_corpus_size(m->corpus, GR_VALIDATION);
-    m->begin = set->validation_share > 0 ? first : 0;
-    m->size = first + last - m->begin;
+    m->part = set->validation_share > 0 ? GR_VALIDATION : GR_WHOLE;
+    m->size = gr_corpus_size(m->corpus, m->part);
     if (gr_ok(m->ctx) && m->size < 2)
         gr_fail(m->ctx, set->data.item[0], "%zu bytes to measure; at least 2 are needed", m->size);
 }
@@ -72,7 +64,7 @@ static void report(const measured *m, double loss) {
 
 int lm_eval(const lm_settings *set) {
     measured m = {.ctx = gr_context_new()};
-    m.gpt = lm_load(m.ctx, set, &m.tokenizer);
+    m.gpt = lm_load(m.ctx, set->model, &m.tokenizer);
     open_text(&m, set);
     const size_t room = (size_t)set->batch * (size_t)m.gpt->config.context + 1;
     m.bytes = malloc(room);

@@ -6,19 +6,19 @@
 #include "attention.h"
 
 /* Begins a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. */
-lm_output lm_begin_script(gr_context *ctx, const char *directory, const char *name, int width, int height);
-void lm_end_script(gr_context *ctx, lm_output *script);
+FILE *lm_begin_script(gr_context *ctx, const char *directory, const char *name, int width, int height);
+void lm_end_script(gr_context *ctx, FILE *script, const char *name);
 
-/* Runs gnuplot on name.gp of the directory; without gnuplot prints a warning. */
-void lm_draw(const lm_settings *set, const char *directory, const char *name);
+/* Runs gnuplot on name.gp of the directory. False after a warning: there is no picture. */
+bool lm_draw(const lm_settings *set, const char *directory, const char *name);
 
 /* loss.gp and its pictures: loss, learning rate and gradient norm of log.tsv, and the bigram loss as a line to compare
- * with (NaN: none). */
-void lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram);
+ * with (NaN: none). False without a picture. */
+bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram);
 
 /* attention.tsv, attention.gp and the pictures: of the ids, n at most the context, the heads of a view. */
 void lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const lm_attention *a,
-                       lm_view view, const lm_labels *labels);
+                       lm_view view);
 
 /* The same of the head that looks most for content, into --out; nothing for a model that has no weights. */
 void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,

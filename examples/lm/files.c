@@ -51,26 +51,20 @@ bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *name
     return gr_ok(ctx);
 }
 
-lm_output lm_create(gr_context *ctx, const char *directory, const char *name) {
-    lm_output out = {.file = NULL};
-    lm_path(ctx, out.path, directory, name);
-    if (snprintf(out.beside, LM_PATH, "%s.new", out.path) >= LM_PATH)
-        gr_fail(ctx, "path", "%.40s...: longer than %d bytes", directory, LM_PATH - 1);
-    out.file = gr_ok(ctx) ? fopen(out.beside, "w") : NULL;
-    if (!out.file) gr_fail(ctx, out.path, "cannot write: %s", strerror(errno));
-    return out;
+FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
+    char path[LM_PATH] = "";
+    lm_path(ctx, path, directory, name);
+    FILE *file = gr_ok(ctx) ? fopen(path, "w") : NULL;
+    if (!file) gr_fail(ctx, path, "cannot write: %s", strerror(errno));
+    return file;
 }
 
-bool lm_close(gr_context *ctx, lm_output *out) {
-    if (!out->file) return false;
-    bool good = fflush(out->file) == 0 && !ferror(out->file) && fsync(fileno(out->file)) == 0;
-    int why = errno;
-    if (fclose(out->file) != 0 && good) good = false, why = errno;
-    if (good && rename(out->beside, out->path) != 0) good = false, why = errno;
-    if (good) return true;
-    unlink(out->beside);
-    gr_fail(ctx, out->path, "cannot write: %s", strerror(why));
-    return false;
+void lm_close(gr_context *ctx, FILE *file, const char *name) {
+    const bool written = !ferror(file);
+    if (fclose(file) != 0)
+        gr_fail(ctx, name, "cannot write: %s", strerror(errno));
+    else if (!written)
+        gr_fail(ctx, name, "cannot be written");
 }
 
 char *lm_read(gr_context *ctx, const char *path, size_t *size) {

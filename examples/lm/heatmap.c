@@ -5,29 +5,31 @@
 
 /* -- Data ---------------------------------------------------------------------------------------------------------- */
 
+static const char DATA[] = "attention.tsv";
+
 static void write_data(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
-    lm_output out = lm_create(ctx, directory, "attention.tsv");
+    FILE *out = lm_create(ctx, directory, DATA);
     const int64_t n = a->n;
-    if (!out.file) return;
-    fputs("layer\thead\tquery\tkey\tweight\n", out.file);
+    if (!out) return;
+    fputs("layer\thead\tquery\tkey\tweight\n", out); /* all counted from 1 */
     for (int64_t i = 0; i < v.layers * v.heads; i++) {
         const int64_t layer = v.layer + i / v.heads, head = v.head + i % v.heads;
         const gr_real *weight = lm_head_of(a, layer, head);
         for (int64_t at = 0; at < n * n; at++)
-            fprintf(out.file, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
-                    (long long)(at / n), (long long)(at % n), (double)weight[at]);
+            fprintf(out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
+                    (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
     }
-    lm_close(ctx, &out);
+    lm_close(ctx, out, DATA);
 }
 
 /* -- Script -------------------------------------------------------------------------------------------------------- */
 
 enum { READABLE = 16 }; /* most tokens for which a weight fits into its cell as a number */
 
-static void write_labels(FILE *script, const lm_labels *labels, int64_t n) {
-    fprintf(script, "n = %lld\narray label[n] = [", (long long)n);
-    for (int64_t i = 0; i < n; i++) {
-        const char *text = labels->text[i], *escape = *text == '"' || *text == '\\' ? "\\" : "";
+static void write_labels(FILE *script, const lm_attention *a) {
+    fprintf(script, "n = %lld\narray label[n] = [", (long long)a->n);
+    for (int64_t i = 0; i < a->n; i++) {
+        const char *text = a->label[i], *escape = *text == '"' || *text == '\\' ? "\\" : "";
         fprintf(script, "%s\"%s%s\"", i > 0 ? ", " : "", escape, text);
     }
     fputs("]\n", script);
@@ -38,51 +40,51 @@ static const char common[] =
     "set palette defined (0 '#ffffff', 0.1 '#deebf7', 0.3 '#9ecae1', 0.5 '#4292c6', 0.75 '#08519c', 1 '#08306b')\n"
     "set cbrange [0:1]\n"
     "set cbtics 0.2 scale 0\n"
-    "set xrange [-0.5 : n - 0.5]\n"
-    "set yrange [n - 0.5 : -0.5] # the first query on top\n"
+    "set xrange [0.5 : n + 0.5]\n"
+    "set yrange [n + 0.5 : 0.5] # the first query on top\n"
     "set size ratio 1\n"
     "set border lc rgb '#808080'\n"
     "set tics textcolor rgb '#303030'\n"
     "unset key\n";
 
-static void write_single(gr_context *ctx, const char *directory, const lm_labels *labels, int64_t n, lm_view v) {
-    static const char body[] =
-        "set xtics ('' -1) scale 0 font 'sans,'.size\n"
-        "set ytics ('' -1) scale 0 font 'sans,'.size\n"
-        "set for [i = 1 : n] xtics add (label[i] i - 1)\n"
-        "set for [i = 1 : n] ytics add (label[i] i - 1)\n"
-        "set cblabel 'weight; each row sums to 1'\n"
-        "set xlabel 'Keys'\n"
-        "set ylabel 'Queries'\n"
-        "ink(w) = w > 0.45 ? 0xffffff : 0x404040\n"
-        "if (values) {\n"
-        "    do for [i = 1 : n - 1] {\n"
-        "        set arrow from i - 0.5, -0.5 to i - 0.5, n - 0.5 nohead front lc rgb '#e4e4e4'\n"
-        "        set arrow from -0.5, i - 0.5 to n - 0.5, i - 0.5 nohead front lc rgb '#e4e4e4'\n"
-        "    }\n"
-        "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels, \\\n"
-        "         '' skip 1 using 4:3:($4 <= $3 ? sprintf('%.2f', $5) : ''):(ink($5)) \\\n"
-        "             with labels font 'sans,9' textcolor rgb variable\n"
-        "} else {\n"
-        "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels\n"
-        "}\n";
+static void write_single(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
+    static const char body[] = "set xtics ('' 0) scale 0 font 'sans,'.size\n"
+                               "set ytics ('' 0) scale 0 font 'sans,'.size\n"
+                               "set for [i = 1 : n] xtics add (label[i] i)\n"
+                               "set for [i = 1 : n] ytics add (label[i] i)\n"
+                               "set cblabel 'weight; each row sums to 1'\n"
+                               "set xlabel 'Keys'\n"
+                               "set ylabel 'Queries'\n"
+                               "ink(w) = w > 0.45 ? 0xffffff : 0x404040\n"
+                               "if (values) {\n"
+                               "    do for [i = 1 : n - 1] {\n"
+                               "        set arrow from i + 0.5, 0.5 to i + 0.5, n + 0.5 nohead front lc rgb '#e4e4e4'\n"
+                               "        set arrow from 0.5, i + 0.5 to n + 0.5, i + 0.5 nohead front lc rgb '#e4e4e4'\n"
+                               "    }\n"
+                               "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels, \\\n"
+                               "         '' skip 1 using 4:3:($4 <= $3 ? sprintf('%.2f', $5) : ''):(ink($5)) \\\n"
+                               "             with labels font 'sans,9' textcolor rgb variable\n"
+                               "} else {\n"
+                               "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels\n"
+                               "}\n";
+    const int64_t n = a->n;
     const bool values = n <= READABLE;
-    lm_output script = lm_begin_script(ctx, directory, "attention", values ? 820 : 1100, values ? 720 : 980);
-    if (!script.file) return;
-    write_labels(script.file, labels, n);
-    fprintf(script.file, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
+    FILE *script = lm_begin_script(ctx, directory, "attention", values ? 820 : 1100, values ? 720 : 980);
+    if (!script) return;
+    write_labels(script, a);
+    fprintf(script, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
             values,
             values    ? 11
             : n <= 64 ? 8
                       : 6,
             (long long)v.layer + 1, (long long)v.head + 1, common, body);
-    lm_end_script(ctx, &script);
+    lm_end_script(ctx, script, "attention");
 }
 
 /* Sizes of a sheet, in pixels. */
 enum { LETTER = 13, LEAST_PANEL = 150, MOST_PANEL = 460, GAP = 34, LEFT = 66, RIGHT = 100, TOP = 78, BOTTOM = 62 };
 
-static void write_sheet(gr_context *ctx, const char *directory, const lm_labels *labels, int64_t n, lm_view v) {
+static void write_sheet(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
     static const char body[] =
         "set multiplot layout rows, columns title 'Attention of every head' font 'sans,15' \\\n"
         "    margins screen left, right, bottom, top spacing screen across, down\n"
@@ -95,50 +97,48 @@ static void write_sheet(gr_context *ctx, const char *directory, const lm_labels 
         "    unset xlabel\n"
         "    unset ylabel\n"
         "    if (k % columns == 0) {\n"
-        "        set ytics ('' -1) scale 0 font 'sans,8'\n"
-        "        set for [i = 1 : n] ytics add (label[i] i - 1)\n"
+        "        set ytics ('' 0) scale 0 font 'sans,8'\n"
+        "        set for [i = 1 : n] ytics add (label[i] i)\n"
         "        set ylabel 'Queries' offset 1, 0\n"
         "    }\n"
         "    if (k / columns == rows - 1) {\n"
-        "        set xtics ('' -1) scale 0 font 'sans,8'\n"
-        "        set for [i = 1 : n] xtics add (label[i] i - 1)\n"
+        "        set xtics ('' 0) scale 0 font 'sans,8'\n"
+        "        set for [i = 1 : n] xtics add (label[i] i)\n"
         "        set xlabel 'Keys' offset 0, 0.5\n"
         "    }\n"
         "    plot 'attention.tsv' skip 1 every ::(k * n * n)::((k + 1) * n * n - 1) using 4:3:5 with image pixels\n"
         "    unset colorbox\n"
         "}\n"
         "unset multiplot\n";
-    const int64_t letters = n * LETTER;
+    const int64_t letters = a->n * LETTER;
     const int64_t panel = letters < LEAST_PANEL ? LEAST_PANEL : letters > MOST_PANEL ? MOST_PANEL : letters;
     const double width = (double)(LEFT + v.heads * panel + (v.heads - 1) * GAP + RIGHT);
     const double height = (double)(TOP + v.layers * panel + (v.layers - 1) * GAP + BOTTOM);
-    lm_output script = lm_begin_script(ctx, directory, "attention", (int)width, (int)height);
-    if (!script.file) return;
-    write_labels(script.file, labels, n);
-    fprintf(script.file, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers,
-            (long long)v.heads, (long long)v.layer + 1, (long long)v.head + 1);
-    fprintf(script.file, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
+    FILE *script = lm_begin_script(ctx, directory, "attention", (int)width, (int)height);
+    if (!script) return;
+    write_labels(script, a);
+    fprintf(script, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers, (long long)v.heads,
+            (long long)v.layer + 1, (long long)v.head + 1);
+    fprintf(script, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
             LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height, common,
             body);
-    lm_end_script(ctx, &script);
+    lm_end_script(ctx, script, "attention");
 }
 
 void lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const lm_attention *a,
-                       lm_view view, const lm_labels *labels) {
+                       lm_view view) {
     write_data(ctx, directory, a, view);
     if (view.layers * view.heads == 1)
-        write_single(ctx, directory, labels, a->n, view);
+        write_single(ctx, directory, a, view);
     else
-        write_sheet(ctx, directory, labels, a->n, view);
+        write_sheet(ctx, directory, a, view);
     if (gr_ok(ctx)) lm_draw(set, directory, "attention");
 }
 
 void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
                       int64_t n) {
     if (gpt->config.style.kind == GR_LINEAR) return;
-    lm_attention a = lm_attention_of(gpt, ids, n);
-    const lm_labels labels = lm_labels_of(gpt->ctx, tokenizer, ids, n);
-    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, &a, lm_content_head(&a), &labels);
-    free(labels.text);
-    free(a.weight);
+    lm_attention a = lm_attention_of(gpt, tokenizer, ids, n);
+    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, &a, lm_content_head(&a));
+    lm_attention_free(&a);
 }

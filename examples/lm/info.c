@@ -1,12 +1,14 @@
 #include "lm.h"
 
+#include "nn/configuration.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 /* -- FLOPs --------------------------------------------------------------------------------------------------------- */
 
-/* Keys that a query meets in the mean, whether they are visible or fill a tile: of linear attention the size of a head,
- * whose state takes the keys' place. */
+/* Keys that a query meets in the mean: the visible ones; of textbook attention all; of linear attention the size of a
+ * head, whose state takes the keys' place. */
 static double keys_met(const gr_gpt_config *c) {
     const int64_t n = c->context, group = GR_SPARSE_STRIDE * c->style.block;
     double sum = 0;
@@ -59,13 +61,14 @@ static double activations(gr_gpt *gpt, int64_t batch) {
 
 /* -- The page ------------------------------------------------------------------------------------------------------ */
 
-static void print_config(const gr_gpt_config *c) {
-    static const char *const kind[] = {"fused", "textbook", "fused", "window", "sparse", "linear"};
-    printf("layers %" PRId64 ", heads %" PRId64 ", width %" PRId64 ", context %" PRId64 ", vocabulary %" PRId64 "\n",
-           c->layers, c->heads, c->width, c->context, c->vocab);
-    printf("attention %s, positions %s, gelu %s, %s biases\n\n", kind[c->style.kind],
-           c->positions == GR_ROTARY ? "rotary" : "learned", c->gelu == GR_GELU_ERF ? "erf" : "tanh",
-           c->bias ? "with" : "without");
+/* As a checkpoint says it. */
+static void print_config(const gr_gpt *gpt) {
+    enum { ROW = GR_CONFIGURATION_NOTES / 2 };
+    gr_note note[GR_CONFIGURATION_NOTES];
+    gr_configuration_write(gpt->ctx, gpt->config, note);
+    for (int i = 0; i < GR_CONFIGURATION_NOTES; i++)
+        printf("%s %s%s", note[i].key, note[i].value, (i + 1) % ROW == 0 ? "\n" : ", ");
+    putchar('\n');
 }
 
 enum { NAME = 40, SHAPE = 16, COUNT = 12 };
@@ -112,21 +115,21 @@ static void print_step(gr_gpt *gpt, int64_t batch, int64_t accumulation, double 
 
 /* Options of a model beside a model: one of them is not meant. */
 static int check_options(const lm_settings *set) {
-    static const char *const shape[] = {"layers", "heads",     "width", "context", "attention", "window", "global",
-                                        "block",  "positions", "gelu",  "bias",    "vocab",     "preset", "config"};
-    for (size_t i = 0; *set->model && i < sizeof shape / sizeof *shape; i++)
-        if (lm_given(set, shape[i]))
-            return lm_wrong_usage(set, "--%s does not go with --model, which says it", shape[i]);
+    for (size_t i = 0; *set->model && i < lm_option_count; i++) {
+        const unsigned of = lm_options[i].commands;
+        if (of & LM_INFO && of & (LM_FIXED | LM_UNSAVED) && set->level[i] > LM_BY_DEFAULT)
+            return lm_wrong_usage(set, "--%s does not go with --model, which says it", lm_options[i].name);
+    }
     return lm_check_model(set);
 }
 
 int lm_info(const lm_settings *set) {
     if (check_options(set) != 0) return LM_USAGE;
     gr_context *ctx = gr_context_new();
-    gr_gpt *gpt = *set->model ? lm_load(ctx, set, NULL) : gr_gpt_new(ctx, lm_gpt_config(set, set->vocab));
+    gr_gpt *gpt = *set->model ? lm_load(ctx, set->model, NULL) : gr_gpt_new(ctx, lm_gpt_config(set, set->vocab));
     const double step = gr_ok(ctx) ? activations(gpt, set->batch) : 0;
     if (gr_ok(ctx)) {
-        print_config(&gpt->config);
+        print_config(gpt);
         print_parameters(gpt);
         print_step(gpt, set->batch, set->accumulation, step);
     }

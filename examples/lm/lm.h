@@ -1,4 +1,4 @@
-/* lm: trains a character-level language model on text files, and works with it. One file a command. */
+/* lm: trains a byte-level language model on text files, and works with it. One file a command. */
 #ifndef LM_H
 #define LM_H
 
@@ -63,16 +63,12 @@ bool lm_make_directory(gr_context *ctx, const char *path);
 bool lm_can_write(gr_context *ctx, const char *path);
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
 
-/* A file that takes the place of an older one at once or not at all: written beside it, renamed by lm_close. `file` is
- * NULL after an error, kept in the context as are those of lm_close. */
-typedef struct lm_output {
-    FILE *file;
-    char path[LM_PATH], beside[LM_PATH];
-} lm_output;
-lm_output lm_create(gr_context *ctx, const char *directory, const char *name);
-bool lm_close(gr_context *ctx, lm_output *out);
+/* Opens a file that can be made again, for writing, and ends it. NULL after an error, kept in the context as are those
+ * of lm_close. */
+FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
+void lm_close(gr_context *ctx, FILE *file, const char *name);
 
-/* config.txt: every option of a training, as lm_read_config reads it. */
+/* config.txt: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
 void lm_write_config(gr_context *ctx, const lm_settings *set);
 
 /* A whole file, "-" standard input, NUL behind it; malloc'd, NULL after an error. */
@@ -86,8 +82,8 @@ gr_gpt_config lm_gpt_config(const lm_settings *set, int64_t vocab);
 /* 0, or LM_USAGE after a line on options of the model that do not go together. */
 int lm_check_model(const lm_settings *set);
 
-/* The model of --model, a run's directory or a file; not training. */
-gr_gpt *lm_load(gr_context *ctx, const lm_settings *set, gr_tokenizer *tokenizer);
+/* The best model of a run's directory, or that of a file; not training. The tokenizer may be NULL: not wanted. */
+gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer);
 
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {
@@ -96,11 +92,12 @@ typedef struct lm_text {
     char *owned; /* to be freed */
 } lm_text;
 
-/* --prompt, or what --prompt-file holds; "-" is standard input. */
+/* --prompt, or what --prompt-file holds, "-" standard input. */
 lm_text lm_prompt(gr_context *ctx, const lm_settings *set);
 int lm_check_prompt(const lm_settings *set, bool needed); /* 0, or LM_USAGE after one line */
 
-/* Its ids, with room for more behind them; malloc'd, NULL after an error. */
+/* Its ids, with room for `room` more behind them and another one: a text that is empty is continued from some first id.
+ * malloc'd, NULL after an error. */
 int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room);
 
 /* -- Writing with a model (sample.c) ------------------------------------------------------------------------------- */

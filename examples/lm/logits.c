@@ -26,7 +26,7 @@ int lm_logits(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
     lm_can_write(ctx, set->out);
-    gr_gpt *gpt = lm_load(ctx, set, &tokenizer);
+    gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     lm_text text = {.origin = set->text};
     text.bytes = text.owned = gr_ok(ctx) ? lm_read(ctx, set->text, &text.size) : NULL;
     if (gr_ok(ctx) && text.size == 0) gr_fail(ctx, set->text, "is empty");

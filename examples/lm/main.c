@@ -37,27 +37,34 @@ static void print_line(const lm_settings *set, const char *message) {
 
 enum { MESSAGE = 1024 };
 
-#define PRINT_MESSAGE(set, format)                        \
-    do {                                                  \
-        char message[MESSAGE];                            \
-        va_list args;                                     \
-        va_start(args, format);                           \
-        vsnprintf(message, sizeof message, format, args); \
-        va_end(args);                                     \
-        print_line(set, message);                         \
-    } while (0)
+static void GR_PRINTF(2, 0) print_message(const lm_settings *set, const char *format, va_list args) {
+    char message[MESSAGE];
+    vsnprintf(message, sizeof message, format, args);
+    print_line(set, message);
+}
 
 int lm_wrong_usage(const lm_settings *set, const char *format, ...) {
-    PRINT_MESSAGE(set, format);
+    va_list args;
+    va_start(args, format);
+    print_message(set, format, args);
+    va_end(args);
     return LM_USAGE;
 }
 
 int lm_failed(const lm_settings *set, const char *format, ...) {
-    PRINT_MESSAGE(set, format);
+    va_list args;
+    va_start(args, format);
+    print_message(set, format, args);
+    va_end(args);
     return LM_FAILED;
 }
 
-void lm_warn(const lm_settings *set, const char *format, ...) { PRINT_MESSAGE(set, format); }
+void lm_warn(const lm_settings *set, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    print_message(set, format, args);
+    va_end(args);
+}
 
 int lm_end(const lm_settings *set, gr_context *ctx) {
     if (fflush(stdout) != 0 || ferror(stdout)) gr_fail(ctx, "standard output", "cannot be written");

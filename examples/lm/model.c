@@ -5,7 +5,7 @@
 #include <string.h>
 
 gr_gpt_config lm_gpt_config(const lm_settings *set, int64_t vocab) {
-    /* the words of --attention are in the order of the kinds, which begin with the default */
+    /* the words of --attention are in the order of gr_attention_kind, from GR_TEXTBOOK on */
     const gr_attention_kind kind = (gr_attention_kind)(GR_TEXTBOOK + set->attention);
     return (gr_gpt_config){.vocab = vocab,
                            .context = set->context,
@@ -30,9 +30,9 @@ int lm_check_model(const lm_settings *set) {
     return 0;
 }
 
-gr_gpt *lm_load(gr_context *ctx, const lm_settings *set, gr_tokenizer *tokenizer) {
+gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     char path[LM_PATH] = "";
-    const char *file = lm_is_directory(set->model) ? lm_path(ctx, path, set->model, LM_MODEL) : set->model;
+    const char *file = lm_is_directory(model) ? lm_path(ctx, path, model, LM_MODEL) : model;
     gr_gpt *gpt = gr_gpt_load(ctx, file, tokenizer);
     gr_gpt_training(gpt, false);
     gr_context_reset(ctx);
@@ -48,8 +48,7 @@ int lm_check_prompt(const lm_settings *set, bool needed) {
 }
 
 lm_text lm_prompt(gr_context *ctx, const lm_settings *set) {
-    const bool standard = strcmp(set->prompt, "-") == 0;
-    const char *file = standard ? set->prompt : set->prompt_file;
+    const char *file = set->prompt_file;
     lm_text text = {"--prompt", set->prompt, strlen(set->prompt), NULL};
     if (!*file) return text;
     text.origin = strcmp(file, "-") == 0 ? "standard input" : file;

@@ -24,8 +24,8 @@ const lm_option lm_options[] = {
     {LM_TRAIN,  "validation-share", LM_NUMBER, AT(validation_share), "0.1", "(0, 1)",   NULL,       "of the data, at its end, that is for validation"},
     {LM_EVAL,   "validation-share", LM_NUMBER, AT(validation_share), "0", "[0, 1)",     NULL,       "measure only this share, at the end of the data; 0 measures all"},
     {LM_TRAIN,  "out",           LM_TEXT,   AT(out),           NULL,    "DIR",          NULL,       "where the weights, the log and the pictures go"},
-    {NOTED,     "resume",        LM_TEXT,   AT(resume),        "",      "DIR",          NULL,       "go on with the run in DIR, by its config.txt; --steps may grow"},
-    {SHAPE | LM_UNSAVED, "config", LM_TEXT, AT(config),        "",      "FILE",         NULL,       "options from a file of lines \"width = 64\"; those given here win"},
+    {NOTED | LM_COMMAND_LINE, "resume", LM_TEXT, AT(resume),       "",      "DIR",          NULL,       "go on with the run in DIR, by its config.txt; --steps may grow"},
+    {SHAPE | LM_UNSAVED | LM_COMMAND_LINE, "config", LM_TEXT, AT(config),       "",      "FILE",         NULL,       "options from a file of lines \"width = 64\"; those given here win"},
     {SHAPE | LM_UNSAVED, "preset", LM_TEXT, AT(preset),        "",      "tiny|shakespeare|small", NULL, "other defaults, which take seconds, a minute or two, hours"},
     {READER,    "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "what lm train wrote: the directory, or a file of weights"},
     {LM_PLOT,   "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "the directory that lm train wrote to; it has log.tsv"},
@@ -44,7 +44,7 @@ const lm_option lm_options[] = {
     {FIXED,     "gelu",          LM_CHOICE, AT(gelu),          "tanh",  "tanh|erf",     NULL,       "form of the MLP's GELU: GPT-2's, or the exact one"},
     {FIXED,     "bias",          LM_SWITCH, AT(bias),          "no",    "no|yes",       NULL,       "biases in linear layers and norms"},
     {LM_TRAIN | LM_FIXED, "tokenizer", LM_CHOICE, AT(tokenizer), "chars", "chars|bytes", NULL,      "vocabulary: the bytes that the text has, or all 256"},
-    {LM_INFO,   "vocab",         LM_WHOLE,  AT(vocab),         "65",    "[1, 256]",     "tokens",   "of the vocabulary: different bytes of the text, or all 256"},
+    {LM_INFO | LM_FIXED, "vocab",         LM_WHOLE,  AT(vocab),         "65",    "[1, 256]",     "tokens",   "of the vocabulary: different bytes of the text, or all 256"},
     {SHAPE,     "batch",         LM_WHOLE,  AT(batch),         "12",    "[1, 65536]",   "windows",  "text that is taken at once"},
     {LM_EVAL,   "batch",         LM_WHOLE,  AT(batch),         "12",    "[1, 65536]",   "windows",  "text that is measured at once; the result is the same"},
     {SHAPE,     "accumulation",  LM_WHOLE,  AT(accumulation),  "1",     "[1, 65536]",   "batches",  "whose mean gradient makes a step"},
@@ -218,7 +218,7 @@ int lm_set(lm_settings *set, lm_source source, const char *name, const char *tex
     } value = {0};
     const bool list = option->kind == LM_LIST;
     void *const field = (char *)set + option->offset;
-    if (source.level == LM_BY_FILE && option->commands & LM_UNSAVED && option->kind == LM_TEXT && field != &set->preset)
+    if (source.level == LM_BY_FILE && option->commands & LM_COMMAND_LINE)
         return lm_wrong_usage(set, "%s stands on the command line, not in a file", origin(where, source, name));
     if (!list && !read_value(&value, option, text))
         return lm_wrong_usage(set, "%s \"%.80s\" is not %s", origin(where, source, name), text,

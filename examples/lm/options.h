@@ -36,8 +36,9 @@ typedef struct lm_settings {
 /* LM_LIST: files, each a value of its own. */
 typedef enum lm_kind { LM_TEXT, LM_LIST, LM_WHOLE, LM_NUMBER, LM_CHOICE, LM_SWITCH } lm_kind;
 
-/* Beside the bits of the commands that take an option: a resumed run keeps it; config.txt does not hold it. */
-enum { LM_FIXED = 1 << 16, LM_UNSAVED = 1 << 17 };
+/* Beside the bits of the commands that take an option: a resumed run keeps it; config.txt does not hold it; no file of
+ * options may. */
+enum { LM_FIXED = 1 << 16, LM_UNSAVED = 1 << 17, LM_COMMAND_LINE = 1 << 18 };
 
 typedef struct lm_option {
     unsigned commands; /* bits */
@@ -64,7 +65,7 @@ typedef struct lm_source {
 } lm_source;
 
 /* Sets the option of that name from a text, which must outlive the settings. 0, or LM_USAGE after one line. */
-int lm_set(lm_settings *set, lm_source source, const char *name, const char *value);
+int lm_set(lm_settings *set, lm_source source, const char *name, const char *text);
 
 /* Fills *set from the words after the command's name. 0, or an exit status after one line to standard error. */
 int lm_parse(lm_settings *set, const lm_command *command, int count, char *const *words);
@@ -73,9 +74,8 @@ void lm_settings_free(lm_settings *set);
 /* The option of a command whose name is a word, or (distance > 0) nearly one; NULL: there is none. */
 const lm_option *lm_find_option(const lm_command *command, const char *word, int distance);
 
-/* The field of an option; whether a value was given, on any level above the defaults. */
+/* The field of an option. */
 const void *lm_value(const lm_settings *set, const lm_option *option);
-bool lm_given(const lm_settings *set, const char *name);
 
 /* Levenshtein's distance: the fewest letters to insert, delete or replace that make b of a. */
 int lm_distance(const char *a, const char *b);

@@ -36,11 +36,6 @@ const lm_option *lm_find_option(const lm_command *command, const char *word, int
     return best;
 }
 
-bool lm_given(const lm_settings *set, const char *name) {
-    const lm_option *option = lm_find_option(set->command, name, 0);
-    return option && set->level[option - lm_options] > LM_BY_DEFAULT;
-}
-
 /* -- The words of a command line ----------------------------------------------------------------------------------- */
 
 static bool is_option(const char *word) { return strncmp(word, "--", 2) == 0; }

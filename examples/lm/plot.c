@@ -71,16 +71,16 @@ static const char body[] =
 
 enum { WIDTH = 900, HEIGHT = 860 };
 
-void lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram) {
-    lm_output script = lm_begin_script(ctx, directory, "loss", WIDTH, HEIGHT);
-    if (!script.file) return;
+bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram) {
+    FILE *script = lm_begin_script(ctx, directory, "loss", WIDTH, HEIGHT);
+    if (!script) return false;
     if (isnan(bigram))
-        fputs("bigram = NaN\n", script.file);
+        fputs("bigram = NaN\n", script);
     else
-        fprintf(script.file, "bigram = %.6f\n", bigram);
-    fputs(body, script.file);
-    lm_end_script(ctx, &script);
-    if (gr_ok(ctx)) lm_draw(set, directory, "loss");
+        fprintf(script, "bigram = %.6f\n", bigram);
+    fputs(body, script);
+    lm_end_script(ctx, script, "loss");
+    return gr_ok(ctx) && lm_draw(set, directory, "loss");
 }
 
 /* The log has a header and a row at least. */
@@ -113,7 +113,7 @@ static double drawn_bigram(gr_context *ctx, const char *directory) {
 int lm_plot(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     check_log(ctx, set->model);
-    if (gr_ok(ctx)) lm_draw_log(set, ctx, set->model, drawn_bigram(ctx, set->model));
-    if (gr_ok(ctx)) printf("%s/loss.png and %s/loss.svg by %s/loss.gp\n", set->model, set->model, set->model);
+    if (gr_ok(ctx) && lm_draw_log(set, ctx, set->model, drawn_bigram(ctx, set->model)))
+        printf("%s/loss.svg, and loss.png where this gnuplot can, by %s/loss.gp\n", set->model, set->model);
     return lm_end(set, ctx);
 }

@@ -13,27 +13,15 @@ static const char HEADER[] = "step\tloss\tvalidation_loss\tlearning_rate\tgradie
 
 /* -- Text and model ------------------------------------------------------------------------------------------------ */
 
-/* The vocabulary of a run that goes on, whatever its text has become. */
-static gr_tokenizer saved_tokenizer(gr_context *ctx, const char *directory) {
-    char path[LM_PATH] = "";
-    gr_tokenizer tokenizer;
-    gr_context *other = gr_context_new(); /* its parameters are not this run's */
-    gr_gpt_load(other, lm_path(ctx, path, directory, LM_LAST), &tokenizer);
-    if (!gr_ok(other)) gr_fail(ctx, LM_LAST, "%s", gr_error_message(other));
-    gr_context_free(other);
-    return tokenizer;
-}
-
 static void open_text(lm_run *run, bool resumed) {
     const lm_settings *set = run->set;
     gr_corpus_config config = {.kind = (gr_vocab_kind)set->tokenizer,
                                .validation = set->validation_share,
                                .validation_path = *set->validation ? set->validation : NULL};
-    gr_tokenizer tokenizer;
-    if (resumed) {
-        tokenizer = saved_tokenizer(run->ctx, set->out);
+    gr_tokenizer tokenizer; /* of a run that goes on: the saved one, whatever its text has become */
+    char path[LM_PATH] = "";
+    if (resumed && gr_tokenizer_load(run->ctx, lm_path(run->ctx, path, set->out, LM_LAST), &tokenizer))
         config.tokenizer = &tokenizer;
-    }
     if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
 }
 
@@ -113,14 +101,18 @@ static void open_log(lm_run *run) {
         fputs(HEADER, run->log);
 }
 
+/* By errno, which only the call that has failed leaves. */
+static void fail_log(lm_run *run) { gr_fail(run->ctx, LM_LOG, "cannot write: %s", strerror(errno)); }
+
 void lm_run_log(lm_run *run, const lm_record *r) {
     char validation[32] = ""; /* an empty field: not measured at this step */
     if (!isnan(r->validation)) snprintf(validation, sizeof validation, "%.6f", r->validation);
-    fprintf(run->log, "%" PRId64 "\t%.6f\t%s\t%.6g\t%.6g\n", r->step, r->loss, validation, r->lr, r->norm);
+    if (fprintf(run->log, "%" PRId64 "\t%.6f\t%s\t%.6g\t%.6g\n", r->step, r->loss, validation, r->lr, r->norm) < 0)
+        fail_log(run);
 }
 
 static void flush_log(lm_run *run) {
-    if (fflush(run->log) != 0 || ferror(run->log)) gr_fail(run->ctx, LM_LOG, "cannot write: %s", strerror(errno));
+    if (fflush(run->log) != 0) fail_log(run);
 }
 
 /* -- The directory ------------------------------------------------------------------------------------------------- */

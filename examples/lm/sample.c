@@ -94,7 +94,7 @@ int lm_sample(const lm_settings *set) {
     if (lm_check_prompt(set, false) != 0) return LM_USAGE;
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
-    gr_gpt *gpt = lm_load(ctx, set, &tokenizer);
+    gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     const lm_text prompt = lm_prompt(ctx, set);
     gr_rng rng = lm_sample_rng(set);
     for (int64_t i = 0; i < set->samples && gr_ok(ctx) && !ferror(stdout); i++) {

@@ -5,16 +5,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* How a weight is shown: a digit of tenths, or a cell of one of 256 or of all colours. */
-typedef enum style { DIGITS, COLOURS_256, COLOURS_24_BIT } style;
-
 enum { COLUMNS = 80, LABEL = 2, GAP = 3 };
 
 /* Colours where standard output is a terminal that has them and NO_COLOR (no-color.org) is not set. */
-static style terminal_style(void) {
-    const char *all = getenv("COLORTERM"), *term = getenv("TERM"), *none = getenv("NO_COLOR");
-    if (!isatty(STDOUT_FILENO) || (none && *none) || !term || strcmp(term, "dumb") == 0) return DIGITS;
-    return all && (strcmp(all, "truecolor") == 0 || strcmp(all, "24bit") == 0) ? COLOURS_24_BIT : COLOURS_256;
+static bool has_colours(void) {
+    const char *term = getenv("TERM"), *none = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
 int lm_columns(int descriptor) {
@@ -27,42 +23,27 @@ int lm_columns(int descriptor) {
     return COLUMNS;
 }
 
-/* From white to dark blue, as in the pictures; and the nearest of the 256. */
-static const struct {
-    double weight, rgb[3];
-} palette[] = {{0, {255, 255, 255}},  {0.1, {222, 235, 247}}, {0.3, {158, 202, 225}},
-               {0.5, {66, 146, 198}}, {0.75, {8, 81, 156}},   {1, {8, 48, 107}}};
-static const int nearest[] = {231, 189, 153, 111, 75, 69, 33, 27, 26, 25, 18};
+/* Of 256 colours, for tenths: from white to dark blue, the nearest to those of the pictures. */
+static const int colour[] = {231, 189, 153, 111, 75, 69, 33, 27, 26, 25, 18};
 
-static void print_cell(style how, int width, double weight) {
+/* A cell of a colour, or a digit of tenths. */
+static void print_cell(bool colours, int width, double weight) {
     const double w = weight < 0 ? 0 : weight > 1 ? 1 : weight; /* NaN stays */
-    int i = 1;
-    if (how == DIGITS) {
+    if (colours)
+        printf("\033[48;5;%dm%*s\033[0m", colour[(int)(10 * w + 0.5)], width, "");
+    else
         printf("%c", !(w > 0) ? '.' : w < 1 ? '0' + (int)(10 * w) : '9');
-        return;
-    }
-    if (how == COLOURS_256) {
-        printf("\033[48;5;%dm%*s\033[0m", nearest[(int)(10 * w + 0.5)], width, "");
-        return;
-    }
-    while (palette[i].weight < w) i++;
-    const double part = (w - palette[i - 1].weight) / (palette[i].weight - palette[i - 1].weight);
-    int rgb[3];
-    for (int c = 0; c < 3; c++)
-        rgb[c] = (int)(palette[i - 1].rgb[c] + part * (palette[i].rgb[c] - palette[i - 1].rgb[c]) + 0.5);
-    printf("\033[48;2;%d;%d;%dm%*s\033[0m", rgb[0], rgb[1], rgb[2], width, "");
 }
 
 typedef struct sheet {
     const lm_attention *a;
-    const lm_labels *labels;
-    style how;
+    bool colours;
     int width; /* columns of a cell */
 } sheet;
 
 /* A label in one column: a byte without a character is a dot. */
 static const char *short_label(const sheet *s, int64_t i) {
-    const char *text = s->labels->text[i];
+    const char *text = s->a->label[i];
     return text[0] == 'x' && text[1] ? u8"\u00b7" : text;
 }
 
@@ -71,7 +52,7 @@ static void print_row(const sheet *s, int64_t layer, int64_t head, int64_t query
     printf("%s ", short_label(s, query));
     for (int64_t key = 0; key < s->a->n; key++)
         if (key <= query)
-            print_cell(s->how, s->width, (double)weight[key]);
+            print_cell(s->colours, s->width, (double)weight[key]);
         else
             printf("%*s", s->width, "");
 }
@@ -101,12 +82,12 @@ static void print_heads(const sheet *s, int64_t layer, int64_t head, int64_t cou
     putchar('\n');
 }
 
-void lm_print_attention(const lm_attention *a, lm_view view, const lm_labels *labels) {
-    sheet s = {a, labels, terminal_style(), 2};
+void lm_print_attention(const lm_attention *a, lm_view view) {
+    sheet s = {a, has_colours(), 2};
     const int64_t columns = lm_columns(STDOUT_FILENO);
     enum { TITLE = 20 }; /* columns of "layer 10, head 10" and more */
-    if (s.how == DIGITS || LABEL + s.width * a->n > columns) s.width = 1;
-    if (s.how != DIGITS && LABEL + s.width * a->n > columns) {
+    if (!s.colours || LABEL + s.width * a->n > columns) s.width = 1;
+    if (s.colours && LABEL + s.width * a->n > columns) {
         printf("%lld tokens are wider than this terminal; see the picture\n", (long long)a->n);
         return;
     }

@@ -135,7 +135,7 @@ static void write_sample(lm_run *run) {
     lm_continue(run->set, run->gpt, gr_corpus_tokenizer(run->corpus), prompt, &rng);
 }
 
-/* Validates, writes the row of the log, saves. */
+/* Validates, writes the row of the log, saves what has been validated. */
 static void finish_step(lm_run *run, lm_record *r, bool last) {
     const lm_settings *set = run->set;
     const bool due = last || r->step % set->eval_interval == 0;
@@ -148,7 +148,7 @@ static void finish_step(lm_run *run, lm_record *r, bool last) {
     lm_run_log(run, r);
     const bool best = due && r->validation < run->at.best;
     if (best) run->at.best = r->validation;
-    if (due || stopped) lm_run_save(run, best);
+    if (due) lm_run_save(run, best);
 }
 
 static void show_step(lm_run *run, const lm_record *r, bool last) {
@@ -172,6 +172,7 @@ static void train(lm_run *run) {
         if (gr_ok(run->ctx)) finish_step(run, &r, last);
         if (gr_ok(run->ctx)) show_step(run, &r, last);
     }
+    if (gr_ok(run->ctx) && stopped && run->saved != run->at.step) lm_run_save(run, false);
     lm_progress_end(&run->progress);
     if (set->profile) gr_profile_print(run->ctx, stdout);
 }
@@ -190,9 +191,12 @@ static void announce(const lm_run *run) {
         fprintf(stderr, "goes on with step %" PRId64 " of %" PRId64 "\n", run->at.step + 1, run->set->steps);
 }
 
+/* Of the best weights, which the other commands work with: the numbers and the text are theirs. */
 static void report(lm_run *run) {
     const lm_settings *set = run->set;
     const double seconds = lm_now() - run->progress.begun;
+    run->gpt = lm_load(run->ctx, set->out, NULL);
+    if (!gr_ok(run->ctx)) return;
     const double loss = validate(run, set->eval_batches > FINAL_BATCHES ? set->eval_batches : FINAL_BATCHES);
     const double bigram = gr_corpus_bigram_loss(run->corpus, GR_VALIDATION);
     gr_context_reset(run->ctx);
@@ -225,7 +229,7 @@ int lm_train(const lm_settings *set) {
         if (gr_ok(run.ctx) && !stopped) report(&run);
     }
     lm_run_end(&run);
-    if (stopped && gr_ok(run.ctx) && !set->quiet)
+    if (stopped && gr_ok(run.ctx) && run.at.step < set->steps && !set->quiet)
         fprintf(stderr, "stopped behind step %" PRId64 "; %s train --resume %s goes on\n", run.at.step, set->program,
                 set->out);
     const int status = lm_end(set, run.ctx);

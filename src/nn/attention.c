@@ -130,16 +130,18 @@ gr_attended gr_attention_forward(const gr_attention_layer *a, gr_tensor *x, gr_t
 
 /* -- Many heads ---------------------------------------------------------------------------------------------------- */
 
-void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width) {
+void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width, gr_positions positions) {
     if (heads < 1 || width < 1)
         gr_fail(ctx, where, "heads %lld, width %lld; both must be at least 1", (long long)heads, (long long)width);
     else if (width % heads != 0)
         gr_fail(ctx, where, "heads %lld does not divide width %lld", (long long)heads, (long long)width);
+    else if (positions == GR_ROTARY && width / heads % 2 != 0)
+        gr_fail(ctx, where, "rotary positions turn pairs: heads of size %lld are odd", (long long)(width / heads));
 }
 
 gr_multihead_layer gr_multihead_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
     const int64_t width = config.width;
-    gr_check_heads(ctx, "multihead", config.heads, width);
+    gr_check_heads(ctx, "multihead", config.heads, width, GR_LEARNED);
     /* q, k and v side by side; gr_normal refuses what is too large. */
     int64_t all = width > 0 && width <= INT64_MAX / 3 ? 3 * width : width;
     gr_linear_config in = {.in = width, .out = all, .bias = config.bias, .std = config.std};

@@ -160,6 +160,17 @@ gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer) 
     return gr_gpt_new(ctx, no_model);
 }
 
+bool gr_tokenizer_load(gr_context *ctx, const char *path, gr_tokenizer *out) {
+    gr_safetensors in;
+    *out = gr_tokenizer_chars(NULL, 0);
+    if (!path) gr_fail(ctx, "load", "path is NULL");
+    if (!gr_safetensors_open(ctx, path, &in)) return false;
+    const gr_tokenizer stored = read_tokenizer(&in, gr_note_number(&in, "vocab", 1, INT32_MAX));
+    gr_safetensors_close(&in);
+    if (gr_ok(ctx)) *out = stored;
+    return gr_ok(ctx);
+}
+
 static bool check_model(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     if (!gpt || !gr_ok(gpt->ctx)) return false;
     if (!path)

@@ -26,6 +26,9 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
  * untouched. Never NULL. */
 gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
 
+/* The tokenizer of such a file alone. False after an error; then *out is of no byte. */
+bool gr_tokenizer_load(gr_context *ctx, const char *path, gr_tokenizer *out);
+
 /* Where a run is: steps done, the generator of its batches, its best validation loss so far. */
 typedef struct gr_resume {
     int64_t step;

@@ -82,10 +82,7 @@ gr_gpt_config gr_configuration_read(const gr_safetensors *in) {
     const char *gelu = gr_note_text(in, "gelu");
     c.gelu = gr_ok(in->ctx) ? (gr_gelu_form)word(in, "gelu", gelu, forms, GR_GELU_TANH) : GR_GELU_TANH;
     c.style = gr_check_style(in->ctx, in->path, c.style);
-    gr_check_heads(in->ctx, in->path, c.heads, c.width);
-    if (gr_ok(in->ctx) && c.positions == GR_ROTARY && c.width / c.heads % 2 != 0)
-        gr_fail(in->ctx, in->path, "metadata: rotary positions, but heads of size %lld, which is odd",
-                (long long)(c.width / c.heads));
+    gr_check_heads(in->ctx, in->path, c.heads, c.width, c.positions);
     return c;
 }
 

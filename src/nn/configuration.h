@@ -17,6 +17,6 @@ const char *gr_note_text(const gr_safetensors *in, const char *key);
 int64_t gr_note_number(const gr_safetensors *in, const char *key, int64_t low, int64_t high);
 
 /* printf into a text of the step; "" after an error. */
-const char *gr_text(gr_context *ctx, const char *format, ...);
+const char *gr_text(gr_context *ctx, const char *format, ...) GR_PRINTF(2, 3);
 
 #endif

@@ -20,7 +20,7 @@ struct gr_corpus {
     const char *name; /* for messages: the path, and how many more there are */
     bool open;
     gr_source text, apart; /* apart: the validation file */
-    stretch part[2];       /* by gr_part */
+    stretch part[3];       /* by gr_part */
     gr_tokenizer tokenizer;
 };
 
@@ -67,15 +67,11 @@ static bool survey(const stretch *s, const gr_tokenizer *vocabulary, bool member
 
 static bool find_vocabulary(gr_corpus *corpus, gr_corpus_config config) {
     bool member[256] = {false};
-    uint8_t byte[256];
-    size_t size = 0;
     corpus->tokenizer = config.tokenizer ? *config.tokenizer : gr_tokenizer_bytes();
     if (config.tokenizer ? config.tokenizer->size == 256 : config.kind == GR_BYTES) return gr_ok(corpus->ctx);
-    for (int i = 0; i < 2; i++)
+    for (int i = GR_TRAIN; i <= GR_VALIDATION; i++)
         if (!survey(&corpus->part[i], config.tokenizer, member)) return false;
-    for (int i = 0; i < 256; i++)
-        if (member[i]) byte[size++] = (uint8_t)i;
-    if (!config.tokenizer) corpus->tokenizer = gr_tokenizer_chars(byte, size);
+    if (!config.tokenizer) corpus->tokenizer = gr_tokenizer_of(member);
     return true;
 }
 
@@ -89,6 +85,7 @@ static gr_corpus *finish(gr_corpus *corpus, gr_corpus_config config) {
     else if (config.validation > 0)
         last = (uint64_t)((double)size * config.validation);
     if (config.validation_path) last = 0;
+    corpus->part[GR_WHOLE] = (stretch){corpus->name, &corpus->text, 0, size};
     corpus->part[GR_TRAIN] = (stretch){corpus->name, &corpus->text, 0, size - last};
     corpus->part[GR_VALIDATION] = (stretch){corpus->name, &corpus->text, size - last, last};
     if (config.validation_path && corpus->apart.count > 0)
@@ -137,7 +134,7 @@ gr_corpus *gr_corpus_from(gr_context *ctx, const uint8_t *text, size_t size, gr_
 /* -- What it is ---------------------------------------------------------------------------------------------------- */
 
 static const stretch *part_of(const gr_corpus *corpus, gr_part part) {
-    return &corpus->part[part == GR_VALIDATION ? GR_VALIDATION : GR_TRAIN];
+    return &corpus->part[part == GR_VALIDATION || part == GR_WHOLE ? part : GR_TRAIN];
 }
 
 int64_t gr_corpus_vocab(const gr_corpus *corpus) { return corpus ? corpus->tokenizer.size : 0; }
@@ -151,7 +148,9 @@ const gr_tokenizer *gr_corpus_tokenizer(const gr_corpus *corpus) {
     return corpus ? &corpus->tokenizer : &none;
 }
 
-static const char *part_name(gr_part part) { return part == GR_VALIDATION ? "validation" : "training"; }
+static const char *part_name(gr_part part) {
+    return part == GR_WHOLE ? "whole text" : part == GR_VALIDATION ? "validation part" : "training part";
+}
 
 static bool is_open(const gr_corpus *corpus) {
     if (!corpus || !gr_ok(corpus->ctx)) return false;
@@ -164,8 +163,8 @@ bool gr_corpus_read(gr_corpus *corpus, gr_part part, size_t offset, size_t n, ui
     const stretch *s = part_of(corpus, part);
     if (n > 0 && !out) gr_fail(corpus->ctx, s->name, "out is NULL");
     if (offset > s->size || n > s->size - offset)
-        gr_fail(corpus->ctx, s->name, "%zu bytes from offset %zu of the %s part, which has %llu", n, offset,
-                part_name(part), (unsigned long long)s->size);
+        gr_fail(corpus->ctx, s->name, "%zu bytes from offset %zu of the %s, which has %llu", n, offset, part_name(part),
+                (unsigned long long)s->size);
     return gr_ok(corpus->ctx) && gr_source_read(s->text, s->begin + offset, n, out);
 }
 
@@ -178,7 +177,7 @@ static bool window_fits(const gr_corpus *corpus, gr_part part, int64_t time) {
     if (time < 1)
         gr_fail(corpus->ctx, s->name, "a window of %lld tokens", (long long)time);
     else if ((uint64_t)time >= s->size)
-        gr_fail(corpus->ctx, s->name, "the %s part has %llu bytes, a window needs %llu", part_name(part),
+        gr_fail(corpus->ctx, s->name, "the %s has %llu bytes, a window needs %llu", part_name(part),
                 (unsigned long long)s->size, (unsigned long long)time + 1);
     return gr_ok(corpus->ctx);
 }

@@ -33,6 +33,18 @@ int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size) {
     return file;
 }
 
+bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t n, uint8_t *out) {
+    for (size_t have = 0; have < n;) {
+        const ssize_t got = pread(file, out + have, n - have, (off_t)(at + have));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) gr_fail_errno(ctx, name, "read");
+        if (got == 0) gr_fail(ctx, name, "has become shorter: no byte at offset %llu", (unsigned long long)(at + have));
+        if (got <= 0) return false;
+        have += (size_t)got;
+    }
+    return true;
+}
+
 /* -- Replacing a file ---------------------------------------------------------------------------------------------- */
 
 enum { BUFFER = 1 << 16 }; /* bytes of a system call */

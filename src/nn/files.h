@@ -10,6 +10,9 @@ void gr_fail_errno(gr_context *ctx, const char *where, const char *what);
 /* A regular file, open for reading, and its bytes; -1 after an error that names it. */
 int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size);
 
+/* Reads the n bytes of an open file from a place on. False after an error, which gives the file this name. */
+bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t n, uint8_t *out);
+
 /* A file that will take another's place: "path.tmp" in the same directory until it is whole. A failure is remembered,
  * and what comes after does nothing. */
 typedef struct gr_replacing {

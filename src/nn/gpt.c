@@ -35,7 +35,7 @@ gr_tensor *gr_mlp_forward(const gr_mlp_layer *mlp, gr_tensor *x) {
 gr_block_layer gr_block_new(gr_context *ctx, const char *prefix, gr_multihead_config config, gr_rng *rng) {
     gr_mlp_config mlp = {config.width, config.bias, config.std, config.proj_std, GR_GELU_TANH};
     gr_block_layer b = {.drop = {.p = 0}};
-    gr_check_heads(ctx, "multihead", config.heads, config.width); /* before ln_1 is made */
+    gr_check_heads(ctx, "multihead", config.heads, config.width, GR_LEARNED); /* before ln_1 is made */
     b.ln_1 = gr_layernorm_new(ctx, gr_prefixed(ctx, prefix, "ln_1"), config.width, config.bias);
     b.attn = gr_multihead_new(ctx, gr_prefixed(ctx, prefix, "attn"), config, rng);
     b.ln_2 = gr_layernorm_new(ctx, gr_prefixed(ctx, prefix, "ln_2"), config.width, config.bias);
@@ -78,12 +78,10 @@ static void check(gr_context *ctx, gr_gpt_config c) {
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i].value < 1)
             gr_fail(ctx, "gpt", "%s is %lld; it must be at least 1", size[i].name, (long long)size[i].value);
-    gr_check_heads(ctx, "gpt", c.heads, c.width);
+    gr_check_heads(ctx, "gpt", c.heads, c.width, c.positions);
     if (c.positions != GR_LEARNED && c.positions != GR_ROTARY)
         gr_fail(ctx, "gpt", "no positions are of kind %d", (int)c.positions);
     check_gelu(ctx, "gpt", c.gelu);
-    if (gr_ok(ctx) && c.positions == GR_ROTARY && c.width / c.heads % 2 != 0)
-        gr_fail(ctx, "gpt", "rotary positions turn pairs: heads of size %lld are odd", (long long)(c.width / c.heads));
     if (!(c.dropout >= 0 && c.dropout < 1)) gr_fail(ctx, "gpt", "dropout %g is not in [0, 1)", c.dropout);
     if ((uint64_t)c.layers > SIZE_MAX / 2 / sizeof(gr_block_layer))
         gr_fail(ctx, "gpt", "%lld layers are too many", (long long)c.layers);

@@ -5,6 +5,7 @@
 #include "../tensor/internal.h"
 #include "gpt.h"
 #include "optim.h"
+#include "text.h"
 
 /* "prefix.name", or "name" without a prefix; lives until gr_context_reset. */
 const char *gr_prefixed(gr_context *ctx, const char *prefix, const char *name);
@@ -12,8 +13,11 @@ const char *gr_prefixed(gr_context *ctx, const char *prefix, const char *name);
 /* The result of a layer that is NULL: the error "where: the layer is NULL", and the inert tensor. */
 gr_tensor *gr_no_layer(gr_tensor *x, const char *where);
 
-/* An error unless heads divides width and both are at least 1. */
-void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width);
+/* An error unless heads divides width and both are at least 1; rotary positions want heads of an even size. */
+void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width, gr_positions positions);
+
+/* The vocabulary of a set of bytes; ids in their order. */
+gr_tokenizer gr_tokenizer_of(const bool member[256]);
 
 /* Fills in what a style leaves to be chosen; an error if it is none. */
 gr_attention_style gr_check_style(gr_context *ctx, const char *where, gr_attention_style style);

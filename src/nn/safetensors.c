@@ -1,7 +1,6 @@
 #include "safetensors.h"
 #include "files.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,19 +79,6 @@ static bool check_names(gr_safetensors *in) {
     return gr_ok(in->ctx);
 }
 
-static bool read_at(const gr_safetensors *in, uint64_t at, size_t n, uint8_t *out) {
-    for (size_t have = 0; have < n;) {
-        const ssize_t got = pread(in->file, out + have, n - have, (off_t)(at + have));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) gr_fail_errno(in->ctx, in->path, "read");
-        if (got == 0)
-            gr_fail(in->ctx, in->path, "has become shorter: no byte at offset %llu", (unsigned long long)(at + have));
-        if (got <= 0) return false;
-        have += (size_t)got;
-    }
-    return true;
-}
-
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static bool read_header(gr_safetensors *in, uint64_t size) {
@@ -100,14 +86,14 @@ static bool read_header(gr_safetensors *in, uint64_t size) {
     uint64_t length = 0;
     if (size < LENGTH_SIZE)
         gr_fail(in->ctx, in->path, "not a safetensors file: shorter than %d bytes", LENGTH_SIZE);
-    else if (!read_at(in, 0, sizeof raw, raw))
+    else if (!gr_read_at(in->ctx, in->path, in->file, 0, sizeof raw, raw))
         return false;
     for (int i = 0; i < LENGTH_SIZE; i++) length |= (uint64_t)raw[i] << 8 * i;
     if (gr_ok(in->ctx) && (length > MAX_HEADER || length > size - LENGTH_SIZE))
         gr_fail(in->ctx, in->path, "not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                 (unsigned long long)length, (unsigned long long)size);
     char *text = gr_alloc(in->ctx, false, (size_t)length + 1);
-    if (!text || !read_at(in, LENGTH_SIZE, (size_t)length, (uint8_t *)text)) return false;
+    if (!text || !gr_read_at(in->ctx, in->path, in->file, LENGTH_SIZE, (size_t)length, (uint8_t *)text)) return false;
     in->start = LENGTH_SIZE + length;
     const size_t quarter = (size_t)(size - in->start) / 4;
     in->note_room = smaller((size_t)length / MIN_NOTE + 1, NOTES + quarter / sizeof *in->note);
@@ -193,7 +179,7 @@ static double decode(gr_stored_type type, const uint8_t *raw, unsigned size) {
 }
 
 bool gr_safetensors_bytes(const gr_safetensors *in, uint64_t at, size_t n, uint8_t *out) {
-    return read_at(in, in->start + at, n, out);
+    return gr_read_at(in->ctx, in->path, in->file, in->start + at, n, out);
 }
 
 bool gr_safetensors_read(const gr_safetensors *in, const gr_stored *stored, gr_tensor *x) {

@@ -113,20 +113,8 @@ const gr_segment *gr_source_find(const gr_source *source, uint64_t offset) {
 }
 
 static bool read_segment(gr_context *ctx, const gr_segment *s, uint64_t offset, size_t n, uint8_t *out) {
-    if (s->file < 0) {
-        memcpy(out, s->memory + offset, n);
-        return true;
-    }
-    for (size_t have = 0; have < n;) {
-        const ssize_t got = pread(s->file, out + have, n - have, (off_t)(offset + have));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) gr_fail_errno(ctx, s->name, "read");
-        if (got == 0)
-            gr_fail(ctx, s->name, "has become shorter: no byte at offset %llu; it had %llu when it was opened",
-                    (unsigned long long)(offset + have), (unsigned long long)s->size);
-        if (got <= 0) return false;
-        have += (size_t)got;
-    }
+    if (s->file >= 0) return gr_read_at(ctx, s->name, s->file, offset, n, out);
+    memcpy(out, s->memory + offset, n);
     return true;
 }
 

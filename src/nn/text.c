@@ -1,8 +1,7 @@
 #include "text.h"
 #include "internal.h"
 
-/* Ids in the order of the bytes. */
-static gr_tokenizer of_set(const bool member[256]) {
+gr_tokenizer gr_tokenizer_of(const bool member[256]) {
     gr_tokenizer t = {.size = 0};
     for (int byte = 0; byte < 256; byte++) {
         t.id[byte] = member[byte] ? (int16_t)t.size : -1;
@@ -14,13 +13,13 @@ static gr_tokenizer of_set(const bool member[256]) {
 gr_tokenizer gr_tokenizer_chars(const uint8_t *text, size_t size) {
     bool member[256] = {false};
     for (size_t i = 0; text && i < size; i++) member[text[i]] = true;
-    return of_set(member);
+    return gr_tokenizer_of(member);
 }
 
 gr_tokenizer gr_tokenizer_bytes(void) {
     bool member[256];
     for (int byte = 0; byte < 256; byte++) member[byte] = true;
-    return of_set(member);
+    return gr_tokenizer_of(member);
 }
 
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out) {

@@ -20,8 +20,9 @@ gr_tokenizer gr_tokenizer_bytes(void);
  * vocabulary. */
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out);
 
-/* The part of the corpus to draw from: its bytes but those for validation, or these. */
-typedef enum gr_part { GR_TRAIN, GR_VALIDATION } gr_part;
+/* The part of the corpus to draw from: its bytes but those for validation, or these. GR_WHOLE: both, where they are of
+ * one text; a validation file of its own is no part of it. */
+typedef enum gr_part { GR_TRAIN, GR_VALIDATION, GR_WHOLE } gr_part;
 
 /* (B, T) each; targets are the inputs one place later. They live until gr_context_reset. */
 typedef struct gr_batch {
@@ -49,7 +50,7 @@ gr_corpus *gr_corpus_open(gr_context *ctx, const char *path, gr_vocab_kind kind)
 /* The same for text in memory, which is copied. Its name in messages is "corpus". */
 gr_corpus *gr_corpus_from(gr_context *ctx, const uint8_t *text, size_t size, gr_vocab_kind kind);
 
-/* What a corpus is; of one that could not be opened: 0, 0, NULL, a tokenizer of no byte. */
+/* What a corpus is; of one that could not be opened: 0, 0, a tokenizer of no byte. */
 int64_t gr_corpus_vocab(const gr_corpus *corpus);
 size_t gr_corpus_size(const gr_corpus *corpus, gr_part part); /* bytes */
 const gr_tokenizer *gr_corpus_tokenizer(const gr_corpus *corpus);
