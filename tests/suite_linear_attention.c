@@ -227,9 +227,11 @@ TEST(shapes_that_do_not_fit_are_refused) {
     ck_assert(gr_is_inert(gr_linear_attention(x, tall, x, true)));
     EXPECT_ERROR("linear_attention: q (3, 2), tall (5, 2), v (3, 2): 5 keys, 3 values");
     ck_assert(gr_is_inert(gr_linear_attention(batch, batch, other, false)));
-    EXPECT_ERROR("linear_attention: q (2, 3, 2), k (2, 3, 2), v (4, 3, 2): all need two axes or more, and the same leading ones");
+    EXPECT_ERROR("linear_attention: q (2, 3, 2), k (2, 3, 2), v (4, 3, 2): all need two axes or more, and the same "
+                 "leading ones");
     ck_assert(gr_is_inert(gr_linear_attention(x, batch, x, false)));
-    EXPECT_ERROR("linear_attention: q (3, 2), k (2, 3, 2), v (3, 2): all need two axes or more, and the same leading ones");
+    EXPECT_ERROR(
+        "linear_attention: q (3, 2), k (2, 3, 2), v (3, 2): all need two axes or more, and the same leading ones");
     ck_assert(gr_is_inert(gr_linear_attention(v3, v3, v3, false)));
     EXPECT_ERROR("linear_attention: q (3,), k (3,), v (3,): all need two axes or more, and the same leading ones");
     ck_assert(gr_is_inert(gr_linear_attention(x, NULL, x, false)));

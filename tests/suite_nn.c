@@ -202,7 +202,8 @@ TEST(layers_begin_with_the_spread_they_document) {
     gr_embedding_layer embedding = gr_embedding_new(ctx, "b", (gr_embedding_config){.vocab = 100, .width = 50}, &rng);
     ck_assert_double_eq_tol(root_mean_square(linear.weight), 0.1, 0.005); /* 1 / sqrt(in) */
     ck_assert_double_eq_tol(root_mean_square(embedding.weight), 1, 0.05);
-    gr_multihead_layer heads = gr_multihead_new(ctx, "m", (gr_multihead_config){.width = 100, .heads = 4, .bias = true, .std = 0.5}, &rng);
+    gr_multihead_layer heads =
+        gr_multihead_new(ctx, "m", (gr_multihead_config){.width = 100, .heads = 4, .bias = true, .std = 0.5}, &rng);
     ck_assert_double_eq_tol(root_mean_square(heads.c_attn.weight), 0.5, 0.025);
     ck_assert_double_eq_tol(root_mean_square(heads.c_proj.weight), 0.5, 0.025); /* std, unless proj_std is given */
     gr_mlp_layer mlp = gr_mlp_new(ctx, "f", (gr_mlp_config){.width = 25, .std = 0.5}, &rng);

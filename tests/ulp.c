@@ -43,7 +43,8 @@ static wide ref_normal_cdf(wide x) {
         _Pragma("omp simd") for (int i = 0; i < n; i++) y[i] = k_##f(x[i]);       \
     }
 LOOP(exp)
-LOOP(expm1) LOOP(log) LOOP(tanh) LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
+LOOP(expm1)
+LOOP(log) LOOP(tanh) LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
 
     static const struct {
     const char *name;
