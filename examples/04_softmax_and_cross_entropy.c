@@ -96,7 +96,7 @@ static void first_loss(gr_context *ctx, int argc, char **argv) {
     const bool drawing = plot_open(&p, argc, argv, "04_first_loss.svg", 700, 400);
     for (int i = 0; i < SPREADS; i++) {
         const double spread = 0.25 * i, measured = blind_loss(ctx, spread);
-        if (i % 4 == 0) printf("logits ~ N(0, %.0f): loss %.2f\n", spread, measured);
+        if (i % 4 == 0) printf("logits of mean 0, standard deviation %.0f: loss %.2f\n", spread, measured);
         if (drawing) fprintf(p.data, "%.2f\t%.3f\n", spread, measured);
     }
     if (!drawing) return;

@@ -23,7 +23,7 @@ static void make_masks(gr_context *ctx, int n, named_mask *all) {
     all[4] = (named_mask){"fixed", gr_mask_and(causal, gr_mask_blocks(fixed, 1))};
     all[5] = (named_mask){"BigBird", gr_mask_blocks(bigbird, 2)};
     all[6] = (named_mask){"padding", gr_mask_padding(gr_full(ctx, GR_SHAPE(1), length))};
-    snprintf(all[1].name, sizeof all->name, "window %d", wide);
+    snprintf(all[1].name, sizeof all->name, "causal, window %d", wide);
 }
 
 /* cell[i * n + j] = 1 where query i sees key j; returns the share seen. */

@@ -53,6 +53,16 @@ check "is mended" cmp a/log.tsv q/log.tsv
 check "a loss without bounds" fails 1 "step .*learning rate 9.*,.*last good checkpoint: none yet" \
     train $run --steps 50 --lr 10 --warmup 0 --clip 0 --eval-interval 50 --out n --quiet
 
+# -- The report is of the best weights, which the other commands work with
+check "a training that gets worse" call train $run --steps 100 --lr 0.01 --warmup 0 --out worse --quiet
+cp out good
+check "goes on badly" call train --resume worse --steps 105 --lr 0.3 --min-lr 0.3 --quiet
+cp out report
+check "model.safetensors is not the last" eval '! cmp worse/model.safetensors worse/last.safetensors'
+check "reports what it keeps" eval '[ "$(sed "1s/(.*//; q" report)" = "$(sed "1s/(.*//; q" good)" ]'
+"$lm" sample --model worse --bytes 40 > sampled
+check "and writes as sample does" eval 'sed "1,/^$/d" report | cmp - sampled'
+
 # -- Sampling
 check "a seed" eval 'call sample --model a --seed 7 --bytes 50; cp out s1; call sample --model a --seed 7 --bytes 50; cmp out s1'
 check "length" [ "$(wc -c < s1)" = 51 ]
@@ -61,6 +71,7 @@ check "top-k 1 is temperature 0" eval \
     'call sample --model a --top-k 1 --bytes 50; cp out s1; call sample --model a --temperature 0 --bytes 50; cmp out s1'
 check "a prompt from a file" eval 'printf "Once " > p; call sample --model a --prompt-file p; says "^Once "'
 check "a prompt from standard input" eval 'printf "Once " | "$lm" sample --model a --prompt-file - > out; says "^Once "'
+check "a prompt that is a dash" fails 1 "prompt: byte 0x2D at offset 0" sample --model a --prompt -
 check "a stop text" eval 'call sample --model a --stop e --bytes 2000; ! says e && [ "$(wc -c < out)" -lt 2000 ]'
 check "a byte that the model does not know" fails 1 "byte 0x01 at offset 2" sample --model a --prompt "$(printf 'ab\001')"
 printf 'é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀' > wide.txt
@@ -83,13 +94,19 @@ check "one head" eval 'call attend --model a --prompt "the fox" --head 2 --out h
 check "digits where there is no terminal" eval 'says "^t 9" && ! says "$(printf "\033")"'
 check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_attn.weight  *(48, 16)  *768"'
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
+check "info has the model's words" eval 'call info --model a; says "attention fused, positions learned"'
 check "info of a run" call info --config a/config.txt
 check "plot" eval 'PATH=$real_path; call plot --model a; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ -s a/loss.gp ]'
 check "plot keeps the line of byte pairs" says "^bigram = [0-9]" a/loss.gp
 PATH=$dir/no-programs "$lm" plot --model a > out 2> err
 check "without gnuplot" [ $? = 0 ]
 PATH=$dir/bin:$real_path
-check "one warning without gnuplot" eval 'lines 1 err && says "gnuplot is not installed" err'
+check "one warning without gnuplot" eval 'lines 1 err && says "gnuplot is not installed" err && [ ! -s out ]'
+check "plot tells of its pictures" eval 'call plot --model a; says "a/loss.svg"'
+printf '#!/bin/sh\nexit 1\n' > no-programs/gnuplot
+chmod +x no-programs/gnuplot
+PATH=$dir/no-programs:$real_path "$lm" plot --model a > out 2> err
+check "a gnuplot that fails" eval 'lines 1 err && says "gnuplot fails on a/loss.gp" err && [ ! -s out ]'
 for command in train sample eval attend plot info logits; do
     check "help $command" eval "call help $command && says '^lm $command:' && says ' default ' && call $command --help"
 done
@@ -121,7 +138,9 @@ done <<TABLE
 2|--min-lr 2 is above --lr 0.001|train --data $text --out x --min-lr 2
 2|one is wanted|sample --model a --prompt x --prompt-file y
 2|--prompt TEXT is missing|attend --model a
-2|does not go with --model|info --model a --width 3
+2|--width does not go with --model|info --model a --width 3
+2|--vocab does not go with --model|info --model a --vocab 3
+2|--config does not go with --model|info --model a --config a/config.txt
 2|--width 32: the run to resume has 16|train --resume a --width 32
 2|--seed 3: the run to resume has 1337|train --resume a --seed 3
 2|--out does not go with it|train --resume a --out b

@@ -27,6 +27,34 @@ for signal in INT:130 TERM:143; do
     check "to the same end" same whole stopped
     rm -rf stopped
 done
+
+# A signal while a sample is written: the step that is done is saved; one that comes with the report ends nothing.
+wait_for_text() { # in a file, up to ten seconds
+    tries=0
+    while ! grep -q -e "$1" "$2" 2> /dev/null && [ $tries -lt 1000 ]; do
+        sleep 0.01
+        tries=$((tries + 1))
+    done
+}
+samples="$run --steps 200 --eval-interval 200 --sample-interval 7"
+check "an undisturbed run with samples" call train $samples --out whole --bytes 20
+"$lm" train $samples --out sampling --bytes 30000 > out 2> err &
+wait_for_text "^--- step 7" out
+kill -s INT $!
+wait $!
+check "status of INT in a sample" [ $? = 130 ]
+check "it says where it stopped" says "^stopped behind step 7;" err
+check "and has saved that step" [ -e sampling/state.safetensors ]
+check "which the run goes on from" eval 'call train --resume sampling --bytes 20; says "^goes on with step 8" err'
+check "to the same end, too" same whole sampling
+"$lm" train $run --steps 2 --out reported --bytes 30000 > out 2> err &
+wait_for_text "^bigram loss" out
+kill -s INT $!
+wait $!
+check "status of INT in the report" [ $? = 130 ]
+check "a run that is done does not go on" eval '! says "goes on" err'
+rm -rf whole sampling reported
+
 "$lm" train $run --steps 2 --accumulation 65536 --out slow --quiet > out 2> err & # a step takes half a minute
 wait_for slow/log.tsv
 sleep 0.1

@@ -34,11 +34,12 @@ TEST(a_model_comes_back_bit_for_bit_without_dropout_among_other_parameters) {
     const char *path = saved(gpt);
     const size_t size = read_file(path, first);
     gr_parameter(gr_zeros(ctx, GR_SHAPE(3)), "other");
-    gr_tokenizer tokenizer;
+    gr_tokenizer tokenizer, alone;
     gr_gpt *loaded = gr_gpt_load(ctx, path, &tokenizer);
     ck_assert_msg(gr_ok(ctx), "%s", gr_error_message(ctx));
     ck_assert(tokenizer.size == VOCAB && tokenizer.id['g'] == VOCAB - 1 && !loaded->drop.training);
     ck_assert(loaded->count == gpt->count && loaded->first == gpt->count + 1);
+    ck_assert(gr_tokenizer_load(ctx, path, &alone) && memcmp(&alone, &tokenizer, sizeof alone) == 0);
     for (int i = 0; i < gpt->count; i++) {
         gr_tensor *a = gr_parameter_at(ctx, gpt->first + i), *b = gr_parameter_at(ctx, loaded->first + i);
         ck_assert(same_tensors(a, b));
@@ -115,6 +116,9 @@ TEST(what_is_no_model_file_is_refused_with_its_name) {
     EXPECT_ERROR("cut off");
     unlink(path);
     gr_gpt_load(ctx, path, NULL);
+    EXPECT_ERROR("cannot open: No such file or directory");
+    gr_tokenizer tokenizer;
+    ck_assert(!gr_tokenizer_load(ctx, path, &tokenizer) && tokenizer.size == 0);
     EXPECT_ERROR("cannot open: No such file or directory");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     gr_gpt_load(ctx, path, NULL); /* does not wait for a writer */

@@ -169,7 +169,14 @@ TEST(validation_has_a_share_or_a_file_of_its_own) {
         ck_assert_uint_eq(gr_corpus_size(c, GR_VALIDATION), cut[i].size);
         ck_assert_uint_eq(gr_corpus_size(c, GR_TRAIN), 20 - cut[i].size);
     }
-    gr_corpus *c = gr_corpus_new(ctx, paths, 1, (gr_corpus_config){.validation_path = other});
+    gr_corpus *c = gr_corpus_new(ctx, paths, 1, (gr_corpus_config){.validation = 0.25});
+    uint8_t all[20];
+    ck_assert(gr_corpus_size(c, GR_WHOLE) == 20 && gr_corpus_read(c, GR_WHOLE, 0, 20, all));
+    ck_assert(memcmp(all, "abcabcabcabcabcabcab", 20) == 0);
+    ck_assert(!gr_corpus_read(c, GR_WHOLE, 1, 20, all));
+    EXPECT_ERROR(": 20 bytes from offset 1 of the whole text, which has 20");
+    c = gr_corpus_new(ctx, paths, 1, (gr_corpus_config){.validation_path = other});
+    ck_assert_uint_eq(gr_corpus_size(c, GR_WHOLE), 20);
     ck_assert(gr_corpus_size(c, GR_TRAIN) == 20 && gr_corpus_size(c, GR_VALIDATION) == 5);
     ck_assert_int_eq(gr_corpus_vocab(c), 6); /* abc and xyz */
     uint8_t read[5];

@@ -178,6 +178,10 @@ static const struct {
      "metadata: bias is \"2\"; it must be a whole number in [0, 1]"},
     {{SIZES VOCABULARY ",\"positions\":\"rotary\"", "F32", NULL, NULL, NO_HEAD, true},
      "transformer.wpe.weight (4, 4) does not belong to a model"},
+    {{"\"layers\":\"2\",\"heads\":\"4\",\"width\":\"4\",\"context\":\"4\",\"vocab\":\"5\",\"gelu\":\"erf\"" VOCABULARY
+      ",\"positions\":\"rotary\"",
+      "F32", NULL, NULL, NO_HEAD, true},
+     ": rotary positions turn pairs: heads of size 1 are odd"},
     {{SIZES VOCABULARY ",\"attention\":\"fast\"", "F32", NULL, NULL, NO_HEAD, true},
      "metadata: attention is \"fast\"; it can be textbook, fused, ..."},
     {{SIZES ",\"vocabulary\":\"6162636564\"", "F32", NULL, NULL, NO_HEAD, true},

@@ -125,6 +125,27 @@ TEST(a_state_cut_off_anywhere_changes_nothing) {
     gr_context_free(twin.c);
 }
 
+TEST(a_tensor_of_another_shape_is_refused) {
+    static char bytes[1 << 20];
+    run r = start();
+    const char *path = temporary_file("", 0);
+    ck_assert(gr_state_save(r.gpt, r.adamw, r.at, path));
+    FILE *file = fopen(path, "rb");
+    const size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    ck_assert(file && fclose(file) == 0);
+    unlink(path);
+    char *shape = strstr(bytes + sizeof(uint64_t), "[48,16]"); /* behind the header's length */
+    ck_assert_ptr_nonnull(shape);
+    memcpy(shape, "[16,48]", strlen("[16,48]"));
+    path = temporary_file(bytes, size);
+    gr_tensor *before = snapshot(r.c);
+    ck_assert(!gr_state_load(r.gpt, r.adamw, NULL, path));
+    expect_message(&r, "transformer.h.0.attn.c_attn.weight: the file has the shape (16, 48), the model (48, 16)");
+    ck_assert(same_tensors(before, snapshot(r.c)));
+    unlink(path);
+    gr_context_free(r.c);
+}
+
 TEST(a_state_of_another_run_is_refused_with_what_differs) {
     const char *path = temporary_file("", 0);
     run saved = start();
@@ -171,6 +192,6 @@ Suite *state_suite(void) {
     add_rows(suite, "threads", ten_steps_and_ten_more_are_twenty_bit_for_bit,
              (int)(sizeof thread_counts / sizeof *thread_counts));
     GROUP(suite, "files", the_place_in_a_run_comes_back_whatever_its_numbers, a_state_cut_off_anywhere_changes_nothing,
-          a_state_of_another_run_is_refused_with_what_differs);
+          a_tensor_of_another_shape_is_refused, a_state_of_another_run_is_refused_with_what_differs);
     return suite;
 }

@@ -1,5 +1,6 @@
-/* Attention as a course text writes it: query, key, value, scores, weights, output. Batch first; a mask is a tensor of
- * 1 (may be attended) and 0 (may not) that broadcasts to the scores. B batch, T time, H heads, D head size, C width. */
+/* Attention as a course text writes it: query, key, value, scores, weights, output. Batch first; a mask here is a
+ * tensor of 1 (may be attended) and 0 (may not) that broadcasts to the scores; gr_mask_matrix makes one of a gr_mask. B
+ * batch, T time, H heads, D head size, C width. */
 #ifndef GR_ATTENTION_H
 #define GR_ATTENTION_H
 
@@ -25,7 +26,8 @@ gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tenso
 gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v);
 
 /* The ways of attending. Textbook: the weights stand in memory and are given. Fused: the same numbers to rounding, tile
- * by tile, without them. Window: fused, only the last `window` keys and the first `global`. Sparse: fused, in blocks of
+ * by tile, without them. Window: fused, only keys less than `window` places away
+ * (causal: the last `window` of them) and the first `global`. Sparse: fused, in blocks of
  * `block` keys, the own group of GR_SPARSE_STRIDE blocks and the last block of every group. Linear:
  * gr_linear_attention, another function. Zero means: textbook (a GPT: fused), window 64, global 0, block 16. */
 typedef enum gr_attention_kind {
@@ -49,7 +51,8 @@ typedef struct gr_attention_config {
     gr_attention_style style;
 } gr_attention_config;
 
-/* The three linear maps, without bias: d_model -> d_k, d_k, d_v. Names: w_q, w_k, w_v, made and drawn in this order. */
+/* The three linear maps, without bias: d_model -> d_k, d_k, d_v. Names: w_q, w_k, w_v, made and drawn in this order. Of
+ * the config only the sizes are read. */
 typedef struct gr_attention_projections {
     gr_linear_layer w_q, w_k, w_v;
 } gr_attention_projections;
