@@ -8,20 +8,20 @@ check "train reports the loss" says "^validation loss"
 check "the log has a row for each step" lines 21 a/log.tsv
 check "every fifth step is validated" [ "$(cut -f 3 a/log.tsv | grep -c '\.')" = 4 ]
 check "nothing is left beside the files" no_leftovers a
-check "a configuration repeats the run" call train --config a/config.txt --out b
+check "a configuration repeats the run" call train --overwrite --config a/config.txt --out b
 check "the same bytes again" same a b
 grep -v '^out' a/config.txt > a.config
 grep -v '^out' b/config.txt > b.config
 check "and the same configuration" cmp a.config b.config
-check "two threads" call train --config a/config.txt --out b --threads 2
+check "two threads" call train --overwrite --config a/config.txt --out b --threads 2
 check "two threads, the same bytes" same a b
 head -c 50000 "$text" > one.txt
 tail -c +50001 "$text" > two.txt
-check "two files" call train --config a/config.txt --out b --data one.txt two.txt
-check "--data again adds a file" call train --config a/config.txt --out c --data one.txt --data two.txt
-"$lm" train --config a/config.txt --out d --data - < "$text" > out 2> err
+check "two files" call train --overwrite --config a/config.txt --out b --data one.txt two.txt
+check "--data again adds a file" call train --overwrite --config a/config.txt --out c --data one.txt --data two.txt
+"$lm" train --overwrite --config a/config.txt --out d --data - < "$text" > out 2> err
 check "standard input" [ $? = 0 ]
-check "a preset" call train --data "$text" --preset tiny --steps 2 --eval-batches 1 --out e --quiet
+check "a preset" call train --data "$text" --preset tiny --steps 2 --eval-batches 1 --out e --quiet --overwrite
 check "a preset sets the width" says "^width = 64" e/config.txt
 printf 'steps = 3 # few\n\n# more\nprompt = "The \\x65nd\\n"\nwidth=32\n' > my.config
 check "a file of options" call train $run --config my.config --out e
@@ -50,7 +50,7 @@ check "a log cut off in its last row" eval 'cp -r r q; printf "21\t3.0" >> q/log
 check "is mended" cmp a/log.tsv q/log.tsv
 
 # -- A training that goes astray
-check "a loss without bounds" fails 1 "step .*learning rate 9.*,.*last good checkpoint: none yet" \
+check "a loss without bounds" fails 1 "step .*learning rate 9.*,.*nothing was saved yet" \
     train $run --steps 50 --lr 10 --warmup 0 --clip 0 --eval-interval 50 --out n --quiet
 
 # -- The report is of the best weights, which the other commands work with
@@ -63,6 +63,24 @@ check "reports what it keeps" eval '[ "$(sed "1s/(.*//; q" report)" = "$(sed "1s
 "$lm" sample --model worse --bytes 40 > sampled
 check "and writes as sample does" eval 'sed "1,/^$/d" report | cmp - sampled'
 
+# -- What is said of a run that is there
+check "a training is not replaced by a slip" fails 1 "a: holds a training of 20 steps; --resume a goes on" train --config a/config.txt
+check "a is as it was" same a r
+check "a run that is done" eval 'cp -r a done; call train --resume done; says "^done has done all its 20 steps; --steps 40 goes on" err'
+check "a stretched cosine" eval 'call train --resume done --steps 40; says "the cosine is stretched to 40 steps: lr .* --lr-steps 20 keeps it" err'
+mkdir begun
+grep -v '^out' a/config.txt > begun/config.txt
+check "a run without a state" eval 'call train --resume begun; says "^no saved state in begun: begins anew" err'
+check "is the same run" same a begun
+cp "$text" src.txt
+check "a text of its own" call train --overwrite --config a/config.txt --data src.txt --out moved
+echo more >> src.txt
+check "a text that has grown" eval 'call train --resume moved --steps 21; says "the text has 5 bytes more than when the run was saved" err'
+rm src.txt
+check "a text that has gone" fails 1 "src.txt: cannot open: No such file or directory; --data FILE says where it is now" train --resume moved
+check "is elsewhere" call train --resume moved --data "$text"
+check "over how many batches" says "^validation loss [0-9.]* nats a byte, over 100 batches ("
+
 # -- Sampling
 check "a seed" eval 'call sample --model a --seed 7 --bytes 50; cp out s1; call sample --model a --seed 7 --bytes 50; cmp out s1'
 check "length" [ "$(wc -c < s1)" = 51 ]
@@ -71,7 +89,7 @@ check "top-k 1 is temperature 0" eval \
     'call sample --model a --top-k 1 --bytes 50; cp out s1; call sample --model a --temperature 0 --bytes 50; cmp out s1'
 check "a prompt from a file" eval 'printf "Once " > p; call sample --model a --prompt-file p; says "^Once "'
 check "a prompt from standard input" eval 'printf "Once " | "$lm" sample --model a --prompt-file - > out; says "^Once "'
-check "a prompt that is a dash" fails 1 "prompt: byte 0x2D at offset 0" sample --model a --prompt -
+check "a prompt that is a dash" fails 1 "prompt: '-' (0x2D) at offset 0 did not occur in the training text (60 different bytes); a model trained with" sample --model a --prompt -
 check "a stop text" eval 'call sample --model a --stop e --bytes 2000; ! says e && [ "$(wc -c < out)" -lt 2000 ]'
 check "a byte that the model does not know" fails 1 "byte 0x01 at offset 2" sample --model a --prompt "$(printf 'ab\001')"
 printf 'é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀' > wide.txt
@@ -87,11 +105,39 @@ check "eval of a share" eval 'call eval --model a --data "$text" --validation-sh
 check "logits" call logits --model a --text p --out l.safetensors
 check "logits in a file" eval 'says "(5, 60)" && says "ids.*logits" l.safetensors'
 check "attend" call attend --model a --prompt "the fox"
-check "attention as data" lines 99 a/attention.tsv
+check "attend names its files" says "^a/attend.tsv and attend.gp, drawn as attend.svg"
+check "and keeps the picture of the training" eval 'cmp a/attention.tsv r/attention.tsv && ! cmp a/attention.tsv a/attend.tsv'
+check "queries and keys are counted from 1" eval '[ "$(sed -n 2p a/attend.tsv | cut -f 1-4 | tr "\t" " ")" = "1 1 1 1" ]'
+check "attention as data" lines 99 a/attend.tsv
 check "rows sum to 1" awk 'NR > 1 { sum[$1, $2, $3] += $5 } END { for (i in sum) if (sum[i] < 0.999 || sum[i] > 1.001) exit 1 }' \
-    a/attention.tsv
-check "one head" eval 'call attend --model a --prompt "the fox" --head 2 --out h; lines 50 h/attention.tsv'
-check "digits where there is no terminal" eval 'says "^t 9" && ! says "$(printf "\033")"'
+    a/attend.tsv
+call train $run --tokenizer bytes --steps 2 --out by
+"$lm" attend --model by --prompt "\`a'b\`" > out
+check "labels that gnuplot hands to no shell" says "= .'\`', 'a', '''', 'b', '\`'.$" by/attend.gp
+cp a/model.safetensors nan.st
+printf '\377\377\377\377' | dd of=nan.st bs=1 seek=$(($(wc -c < nan.st) - 4)) conv=notrunc 2> err
+for reader in "sample" "eval --data $text" "attend --prompt a" "logits --text p --out x.st" "info"; do
+    check "a weight that is no number" fails 1 "nan.st: transformer.ln_f.weight: element 15 is not finite" $reader --model nan.st
+done
+printf '\357\273\277steps = 3\n' > mark.config
+check "a byte order mark" eval 'call train $run --config mark.config --out e && says "^steps = 3" e/config.txt'
+head -c 3000000 /dev/zero | tr '\0' x > long.config
+echo " = 3" >> long.config
+check "a key of megabytes" fails 2 "no option xxx" train $run --config long.config --out e
+printf ' = 3\n' > no_key.config
+check "no key" fails 2 "no_key.config:1: no key" train $run --config no_key.config --out e
+printf 'prompt = "\\x00a"\n' > zero.config
+check "a zero in quotes" fails 2 "zero.config:1: prompt: the text in quotes has" train $run --config zero.config --out e
+check "a learning rate below the least" eval 'call train $run --steps 2 --lr 1e-5 --out e && says "^min-lr = 1.*e-06" e/config.txt'
+head -c 4000 /dev/zero | tr '\0' x > one_byte.txt
+check "one byte only" call train --data one_byte.txt $model --steps 2 --eval-batches 1 --bytes 2 --out o --overwrite
+check "is not worse than pairs" eval '! says "no better"'
+check "and can be drawn" eval '! command -v gnuplot > /dev/null || { PATH=$real_path; call plot --model o; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ ! -s err ]; }'
+cp "$text" log_like.txt && mkdir input && cp "$text" input/log.tsv
+check "a text that would be replaced" fails 1 "input/log.tsv: is read, and would be" train --data input/log.tsv $model --out input
+check "is still there" cmp "$text" input/log.tsv
+check "one head" eval 'call attend --model a --prompt "the fox" --head 2 --out h; lines 50 h/attend.tsv'
+check "digits where there is no terminal" eval 'says "^t 9" && says "a digit is tenths" && ! says "$(printf "\033")"'
 check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_attn.weight  *(48, 16)  *768"'
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
 check "info has the model's words" eval 'call info --model a; says "attention fused, positions learned"'
@@ -120,7 +166,7 @@ while IFS='|' read -r status words arguments; do
     check "wrong usage" fails "$status" "$words" $arguments
 done <<TABLE
 2|which command|
-2|did you mean "train"|trian
+2|did you mean "train"? lm help lists them|trian
 2|--data FILE... is missing|train
 2|--out DIR is missing|train --data $text
 2|--heads 5 does not divide --width 128|train --data $text --out x --heads 5
@@ -144,18 +190,20 @@ done <<TABLE
 2|--width 32: the run to resume has 16|train --resume a --width 32
 2|--seed 3: the run to resume has 1337|train --resume a --seed 3
 2|--out does not go with it|train --resume a --out b
-1|--steps: 10, but a has done 20|train --resume a --steps 10
+2|--steps 10: the run to resume has 20, which may only grow|train --resume a --steps 10
 1|none: cannot open: No such file|train --data none --out x
 1|is a directory|train --data . --out x
-1|need at least 65|train --data p --out x
+1|needs at least 65|train --data p --out x
 1|cannot make the directory|train --data $text --out p/x
 1|none/config.txt: cannot open|train --resume none
 1|none: cannot open|sample --model none
 1|not a safetensors file|sample --model p
-1|the model has layers 1 to 1|attend --model a --prompt x --layer 2
+1|--layer 2: the model has layers 1 to 1|attend --model a --prompt x --layer 2
 1|the model sees 16 at a time|attend --model a --prompt 01234567890123456
 1|none/log.tsv: cannot open|plot --model none
 1|is not a log of lm train|plot --model broken
+2|is read, and would be replaced|logits --model a --text p --out p
+2|is read, and would be replaced|logits --model a --text p --out a/model.safetensors
 1|not a regular file|logits --model a --text p --out /dev/null
 TABLE
 finish

@@ -38,15 +38,17 @@ wait_for_text() { # in a file, up to ten seconds
 }
 samples="$run --steps 200 --eval-interval 200 --sample-interval 7"
 check "an undisturbed run with samples" call train $samples --out whole --bytes 20
+rm -f out
 "$lm" train $samples --out sampling --bytes 30000 > out 2> err &
 wait_for_text "^--- step 7" out
 kill -s INT $!
 wait $!
 check "status of INT in a sample" [ $? = 130 ]
-check "it says where it stopped" says "^stopped behind step 7;" err
+check "it says where it stopped" says "^stopped after step 7;" err
 check "and has saved that step" [ -e sampling/state.safetensors ]
 check "which the run goes on from" eval 'call train --resume sampling --bytes 20; says "^goes on with step 8" err'
 check "to the same end, too" same whole sampling
+rm -f out
 "$lm" train $run --steps 2 --out reported --bytes 30000 > out 2> err &
 wait_for_text "^bigram loss" out
 kill -s INT $!
@@ -54,6 +56,13 @@ wait $!
 check "status of INT in the report" [ $? = 130 ]
 check "a run that is done does not go on" eval '! says "goes on" err'
 rm -rf whole sampling reported
+"$lm" train $long --steps 100000 --out two > out 2> err2 &
+wait_for two/state.safetensors
+check "a second training in the directory" fails 1 "two: another training writes into it" train $run --steps 2 --out two
+kill -s INT $!
+wait $!
+check "the first is as it was" [ ! -s err2 ]
+rm -rf two
 
 "$lm" train $run --steps 2 --accumulation 65536 --out slow --quiet > out 2> err & # a step takes half a minute
 wait_for slow/log.tsv
@@ -96,7 +105,7 @@ fresh limited
 )
 check "a limit on the size of files" [ $? = 1 ]
 check "one line says so" lines 1 err
-check "and names a file" says "limited/.*safetensors: cannot write: File too large" err
+check "and names a file" says "limited/.*safetensors.*: cannot write: File too large" err
 check "the old files are whole" untouched limited
 check "and goes on without the limit" call train --resume limited --steps 40
 
@@ -128,6 +137,16 @@ check "state of another model" eval 'fresh other; sed "s/width = 16/width = 32/"
     fails 1 "width is 16 in the file, 32 in the run" train --resume other --steps 40'
 check "a state cut off" eval 'fresh other; head -c 3000 finished/state.safetensors > other/state.safetensors
     fails 1 "other/state.safetensors" train --resume other --steps 40; untouched other'
+
+check "weights without a state" eval 'fresh other; rm other/state.safetensors
+    fails 1 "other: holds weights, but no state.safetensors" train --resume other --steps 40; cmp finished/model.safetensors other/model.safetensors'
+mkdir -p half && cp -r finished/. half && mkdir half/state.safetensors.new
+check "a state that cannot be written" fails 1 "half/state.safetensors.new: cannot write" train --resume half --steps 40 --quiet
+rmdir half/state.safetensors.new
+check "changes no weights either" untouched half
+mkdir -p old && cp -r finished/. old && mkdir old/config.txt.tmp
+check "a configuration that cannot be written" fails 1 "old/config.txt: cannot write" train $run --steps 2 --out old --quiet
+check "costs no state" cmp finished/state.safetensors old/state.safetensors
 
 # -- Where nobody reads
 {

@@ -9,7 +9,7 @@ checks=0 failures=0
 
 text=$tests/../examples/corpora/tales.txt
 model="--layers 1 --heads 2 --width 16 --context 16 --batch 4" # a step of it takes half a millisecond
-run="--data $text $model --eval-interval 5 --eval-batches 2 --bytes 40"
+run="--data $text $model --eval-interval 5 --eval-batches 2 --bytes 40 --overwrite"
 
 # Pictures take time: most tests have a gnuplot that does nothing.
 mkdir bin no-programs

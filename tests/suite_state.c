@@ -77,10 +77,10 @@ TEST(the_place_in_a_run_comes_back_whatever_its_numbers) {
     run r = start();
     const char *path = temporary_file("", 0);
     for (size_t i = 0; i < sizeof best / sizeof *best; i++) {
-        const gr_resume at = {INT64_MAX - (int64_t)i, {UINT64_MAX, 1, UINT64_MAX - 1}, best[i]};
+        const gr_resume at = {INT64_MAX - (int64_t)i, {UINT64_MAX, 1, UINT64_MAX - 1}, best[i], (int64_t)i};
         gr_resume back = {0};
         ck_assert(gr_state_save(r.gpt, r.adamw, at, path) && gr_state_load(r.gpt, r.adamw, &back, path));
-        ck_assert(back.step == at.step && memcmp(&back.rng, &at.rng, sizeof at.rng) == 0);
+        ck_assert(back.step == at.step && back.text == at.text && memcmp(&back.rng, &at.rng, sizeof at.rng) == 0);
         ck_assert(memcmp(&back.best, &at.best, sizeof at.best) == 0);
     }
     ck_assert(gr_state_load(r.gpt, r.adamw, NULL, path));
@@ -125,7 +125,16 @@ TEST(a_state_cut_off_anywhere_changes_nothing) {
     gr_context_free(twin.c);
 }
 
-TEST(a_tensor_of_another_shape_is_refused) {
+static const struct {
+    const char *from, *to, *message; /* from and to: of one length */
+} change[] = {
+    {"[48,16]", "[16,48]", "transformer.h.0.attn.c_attn.weight: the file has the shape (16, 48), the model (48, 16)"},
+    {"\"best\":\"4010", "\"best\":\"7ff8", "metadata: best is no loss: nan"},
+    {"\"best\":\"4010000000000000", "\"best\":\"fff0000000000000", "metadata: best is no loss: -inf"},
+};
+enum { CHANGES = sizeof change / sizeof *change };
+
+TEST(a_state_that_has_been_edited_is_refused) {
     static char bytes[1 << 20];
     run r = start();
     const char *path = temporary_file("", 0);
@@ -134,13 +143,13 @@ TEST(a_tensor_of_another_shape_is_refused) {
     const size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
     ck_assert(file && fclose(file) == 0);
     unlink(path);
-    char *shape = strstr(bytes + sizeof(uint64_t), "[48,16]"); /* behind the header's length */
-    ck_assert_ptr_nonnull(shape);
-    memcpy(shape, "[16,48]", strlen("[16,48]"));
+    char *at = strstr(bytes + sizeof(uint64_t), change[_i].from); /* behind the header's length */
+    ck_assert_ptr_nonnull(at);
+    memcpy(at, change[_i].to, strlen(change[_i].to));
     path = temporary_file(bytes, size);
     gr_tensor *before = snapshot(r.c);
     ck_assert(!gr_state_load(r.gpt, r.adamw, NULL, path));
-    expect_message(&r, "transformer.h.0.attn.c_attn.weight: the file has the shape (16, 48), the model (48, 16)");
+    expect_message(&r, change[_i].message);
     ck_assert(same_tensors(before, snapshot(r.c)));
     unlink(path);
     gr_context_free(r.c);
@@ -191,7 +200,8 @@ Suite *state_suite(void) {
     Suite *suite = suite_create("state");
     add_rows(suite, "threads", ten_steps_and_ten_more_are_twenty_bit_for_bit,
              (int)(sizeof thread_counts / sizeof *thread_counts));
+    add_rows(suite, "edited", a_state_that_has_been_edited_is_refused, CHANGES);
     GROUP(suite, "files", the_place_in_a_run_comes_back_whatever_its_numbers, a_state_cut_off_anywhere_changes_nothing,
-          a_tensor_of_another_shape_is_refused, a_state_of_another_run_is_refused_with_what_differs);
+          a_state_of_another_run_is_refused_with_what_differs);
     return suite;
 }

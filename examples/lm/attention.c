@@ -1,5 +1,6 @@
 #include "attention.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void label(char out[8], uint8_t byte) {
@@ -28,6 +29,9 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
     if (gr_ok(ctx)) a.label = malloc((size_t)n * sizeof *a.label);
     if (!a.weight || !a.label) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
     for (int64_t i = 0; i < a.layers && gr_ok(ctx); i++) gr_to_array(gpt->weights[i], a.weight + (size_t)i * layer);
+    for (size_t i = 0; gr_ok(ctx) && i < (size_t)a.layers * layer; i++)
+        if (!isfinite(a.weight[i]))
+            gr_fail(ctx, "attention", "a weight is not finite: the model's numbers are too large");
     for (int64_t i = 0; i < n && gr_ok(ctx); i++) label(a.label[i], tokenizer->byte[ids[i]]);
     gr_context_reset(ctx);
     if (!gr_ok(ctx)) lm_attention_free(&a);

@@ -27,7 +27,7 @@ static char escaped(const char **at) {
     return (char)strtol(digits, NULL, 16);
 }
 
-/* "text" in place; NULL: the quote does not end, or something stands behind it that is no comment. */
+/* "text" in place; NULL: the quote does not end, \x00 is in it, or something stands behind it that is no comment. */
 static char *unquote(char *text) {
     const char *from = text + 1;
     char *to = text;
@@ -35,6 +35,7 @@ static char *unquote(char *text) {
         const bool escape = *from == '\\' && from[1];
         if (escape) from++;
         const char c = escape ? escaped(&from) : *from++;
+        if (c == '\0') return NULL;
         *to++ = c;
     }
     if (*from != '"') return NULL;
@@ -64,10 +65,11 @@ static int read_line(lm_settings *set, lm_source source, char *line) {
                               key);
     *sign = '\0';
     key = trim(key);
+    if (!*key) return lm_wrong_usage(set, "%.180s:%d: no key before the =", source.file, source.line);
     char *value = value_of(sign + 1);
     if (!value)
-        return lm_wrong_usage(set, "%.180s:%d: %.40s: the text in quotes does not end with the line", source.file,
-                              source.line, key);
+        return lm_wrong_usage(set, "%.180s:%d: %.40s: the text in quotes has \\x00, or does not end with the line",
+                              source.file, source.line, key);
     return lm_set(set, source, key, value);
 }
 
@@ -89,6 +91,8 @@ int lm_read_config(lm_settings *set, const char *path) {
     if (text && strlen(text) != size) gr_fail(ctx, path, "has a byte 0 at offset %zu; it must be text", strlen(text));
     set->text_of_config = text;
     const int status = lm_end(set, ctx);
+    static const char MARK[] = "\xef\xbb\xbf"; /* U+FEFF, which some editors write first */
+    if (text && strncmp(text, MARK, strlen(MARK)) == 0) text += strlen(MARK);
     return status == 0 ? read_lines(set, (lm_source){LM_BY_FILE, path, 0}, text) : status;
 }
 
@@ -161,8 +165,8 @@ static void write_option(FILE *file, const lm_settings *set, const lm_option *op
 }
 
 static void write_options(FILE *file, const lm_settings *set) {
-    fprintf(file, "# Repeats the run: lm %s --config %s. Goes on with it: lm %s --resume DIR\n", set->command->name,
-            LM_CONFIG, set->command->name);
+    fprintf(file, "# Repeats the run: lm %s --config %s --out ANOTHER. Goes on with it: lm %s --resume DIR\n",
+            set->command->name, LM_CONFIG, set->command->name);
     for (size_t i = 0; i < lm_option_count; i++)
         if (lm_options[i].commands & set->command->bit && !(lm_options[i].commands & LM_UNSAVED))
             write_option(file, set, &lm_options[i]);

@@ -58,8 +58,8 @@ static void report(const measured *m, double loss) {
     printf("loss           %.4f nats a byte\n", loss);
     printf("perplexity     %.4f\n", exp(loss));
     printf("bits per byte  %.4f\n", loss / byte);
-    printf("tokens         %zu predicted, each of %zu bytes but the first, in windows of %" PRId64 "\n", m->size - 1,
-           m->size, m->gpt->config.context);
+    printf("tokens         %zu of %zu bytes predicted (the first has nothing before it), in windows of %" PRId64 "\n",
+           m->size - 1, m->size, m->gpt->config.context);
 }
 
 int lm_eval(const lm_settings *set) {
@@ -71,6 +71,8 @@ int lm_eval(const lm_settings *set) {
     m.ids = malloc(room * sizeof *m.ids);
     if (!m.bytes || !m.ids) gr_fail(m.ctx, "eval", "no memory for %" PRId64 " windows", set->batch);
     const double loss = gr_ok(m.ctx) ? measure(&m, set->batch) : (double)NAN;
+    if (gr_ok(m.ctx) && !isfinite(loss))
+        gr_fail(m.ctx, "eval", "the loss is not finite: the model's numbers are too large");
     if (gr_ok(m.ctx)) report(&m, loss);
     free(m.bytes);
     free(m.ids);

@@ -33,6 +33,11 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     snprintf(script, sizeof script, "%s.gp", name);
     const int status = gnuplot(directory, script);
     if (status == 0) return true;
+    for (int i = 0; i < 2; i++) { /* half a picture, or an older one of other data */
+        char picture[LM_PATH];
+        const int length = snprintf(picture, sizeof picture, "%s/%s.%s", directory, name, i == 0 ? "png" : "svg");
+        if (length < LM_PATH) remove(picture);
+    }
     if (status != GNUPLOT_MISSING)
         lm_warn(set, "no picture: gnuplot fails on %s/%s", directory, script);
     else if (!warned)

@@ -16,11 +16,12 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name);
  * with (NaN: none). False without a picture. */
 bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram);
 
-/* attention.tsv, attention.gp and the pictures: of the ids, n at most the context, the heads of a view. */
-void lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const lm_attention *a,
-                       lm_view view);
+/* name.tsv, name.gp and the pictures of the heads of a view. False without a picture. */
+bool lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const char *name,
+                       const lm_attention *a, lm_view view);
 
-/* The same of the head that looks most for content, into --out; nothing for a model that has no weights. */
+/* attention.* of the head that looks most for content, into --out; the ids are n at most the context; nothing for a
+ * model that has no weights. */
 void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
                       int64_t n);
 

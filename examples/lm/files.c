@@ -19,6 +19,13 @@ bool lm_is_directory(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool lm_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
+
 bool lm_exists(const char *directory, const char *name) {
     char path[LM_PATH];
     return snprintf(path, sizeof path, "%s/%s", directory, name) < LM_PATH && access(path, F_OK) == 0;
@@ -69,7 +76,7 @@ void lm_close(gr_context *ctx, FILE *file, const char *name) {
 
 char *lm_read(gr_context *ctx, const char *path, size_t *size) {
     const bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "standard input" : path;
+    const char *name = lm_shown(path);
     FILE *file = standard ? stdin : fopen(path, "rb");
     size_t room = 0;
     char *text = NULL;

@@ -2,13 +2,14 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* -- Data ---------------------------------------------------------------------------------------------------------- */
 
-static const char DATA[] = "attention.tsv";
-
-static void write_data(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
-    FILE *out = lm_create(ctx, directory, DATA);
+static void write_data(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
+    char file[64];
+    snprintf(file, sizeof file, "%s.tsv", name);
+    FILE *out = lm_create(ctx, directory, file);
     const int64_t n = a->n;
     if (!out) return;
     fputs("layer\thead\tquery\tkey\tweight\n", out); /* all counted from 1 */
@@ -19,18 +20,19 @@ static void write_data(gr_context *ctx, const char *directory, const lm_attentio
             fprintf(out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
                     (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
     }
-    lm_close(ctx, out, DATA);
+    lm_close(ctx, out, file);
 }
 
 /* -- Script -------------------------------------------------------------------------------------------------------- */
 
 enum { READABLE = 16 }; /* most tokens for which a weight fits into its cell as a number */
 
-static void write_labels(FILE *script, const lm_attention *a) {
-    fprintf(script, "n = %lld\narray label[n] = [", (long long)a->n);
+/* In single quotes: in double ones gnuplot runs what stands between backquotes. */
+static void write_labels(FILE *script, const char *name, const lm_attention *a) {
+    fprintf(script, "data = '%s.tsv'\nn = %lld\narray label[n] = [", name, (long long)a->n);
     for (int64_t i = 0; i < a->n; i++) {
-        const char *text = a->label[i], *escape = *text == '"' || *text == '\\' ? "\\" : "";
-        fprintf(script, "%s\"%s%s\"", i > 0 ? ", " : "", escape, text);
+        const char *text = a->label[i];
+        fprintf(script, "%s'%s'", i > 0 ? ", " : "", strcmp(text, "'") == 0 ? "''" : text);
     }
     fputs("]\n", script);
 }
@@ -47,7 +49,7 @@ static const char common[] =
     "set tics textcolor rgb '#303030'\n"
     "unset key\n";
 
-static void write_single(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
+static void write_single(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
     static const char body[] = "set xtics ('' 0) scale 0 font 'sans,'.size\n"
                                "set ytics ('' 0) scale 0 font 'sans,'.size\n"
                                "set for [i = 1 : n] xtics add (label[i] i)\n"
@@ -61,30 +63,30 @@ static void write_single(gr_context *ctx, const char *directory, const lm_attent
                                "        set arrow from i + 0.5, 0.5 to i + 0.5, n + 0.5 nohead front lc rgb '#e4e4e4'\n"
                                "        set arrow from 0.5, i + 0.5 to n + 0.5, i + 0.5 nohead front lc rgb '#e4e4e4'\n"
                                "    }\n"
-                               "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels, \\\n"
-                               "         '' skip 1 using 4:3:($4 <= $3 ? sprintf('%.2f', $5) : ''):(ink($5)) \\\n"
+                               "    plot data skip 1 using 4:3:5 with image pixels, \\\n"
+                               "         data skip 1 using 4:3:($4 <= $3 ? sprintf('%.2f', $5) : ''):(ink($5)) \\\n"
                                "             with labels font 'sans,9' textcolor rgb variable\n"
                                "} else {\n"
-                               "    plot 'attention.tsv' skip 1 using 4:3:5 with image pixels\n"
+                               "    plot data skip 1 using 4:3:5 with image pixels\n"
                                "}\n";
     const int64_t n = a->n;
     const bool values = n <= READABLE;
-    FILE *script = lm_begin_script(ctx, directory, "attention", values ? 820 : 1100, values ? 720 : 980);
+    FILE *script = lm_begin_script(ctx, directory, name, values ? 820 : 1100, values ? 720 : 980);
     if (!script) return;
-    write_labels(script, a);
+    write_labels(script, name, a);
     fprintf(script, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
             values,
             values    ? 11
             : n <= 64 ? 8
                       : 6,
             (long long)v.layer + 1, (long long)v.head + 1, common, body);
-    lm_end_script(ctx, script, "attention");
+    lm_end_script(ctx, script, name);
 }
 
 /* Sizes of a sheet, in pixels. */
 enum { LETTER = 13, LEAST_PANEL = 150, MOST_PANEL = 460, GAP = 34, LEFT = 66, RIGHT = 100, TOP = 78, BOTTOM = 62 };
 
-static void write_sheet(gr_context *ctx, const char *directory, const lm_attention *a, lm_view v) {
+static void write_sheet(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
     static const char body[] =
         "set multiplot layout rows, columns title 'Attention of every head' font 'sans,15' \\\n"
         "    margins screen left, right, bottom, top spacing screen across, down\n"
@@ -106,7 +108,7 @@ static void write_sheet(gr_context *ctx, const char *directory, const lm_attenti
         "        set for [i = 1 : n] xtics add (label[i] i)\n"
         "        set xlabel 'Keys' offset 0, 0.5\n"
         "    }\n"
-        "    plot 'attention.tsv' skip 1 every ::(k * n * n)::((k + 1) * n * n - 1) using 4:3:5 with image pixels\n"
+        "    plot data skip 1 every ::(k * n * n)::((k + 1) * n * n - 1) using 4:3:5 with image pixels\n"
         "    unset colorbox\n"
         "}\n"
         "unset multiplot\n";
@@ -114,31 +116,31 @@ static void write_sheet(gr_context *ctx, const char *directory, const lm_attenti
     const int64_t panel = letters < LEAST_PANEL ? LEAST_PANEL : letters > MOST_PANEL ? MOST_PANEL : letters;
     const double width = (double)(LEFT + v.heads * panel + (v.heads - 1) * GAP + RIGHT);
     const double height = (double)(TOP + v.layers * panel + (v.layers - 1) * GAP + BOTTOM);
-    FILE *script = lm_begin_script(ctx, directory, "attention", (int)width, (int)height);
+    FILE *script = lm_begin_script(ctx, directory, name, (int)width, (int)height);
     if (!script) return;
-    write_labels(script, a);
+    write_labels(script, name, a);
     fprintf(script, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers, (long long)v.heads,
             (long long)v.layer + 1, (long long)v.head + 1);
     fprintf(script, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
             LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height, common,
             body);
-    lm_end_script(ctx, script, "attention");
+    lm_end_script(ctx, script, name);
 }
 
-void lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const lm_attention *a,
-                       lm_view view) {
-    write_data(ctx, directory, a, view);
+bool lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const char *name,
+                       const lm_attention *a, lm_view view) {
+    write_data(ctx, directory, name, a, view);
     if (view.layers * view.heads == 1)
-        write_single(ctx, directory, a, view);
+        write_single(ctx, directory, name, a, view);
     else
-        write_sheet(ctx, directory, a, view);
-    if (gr_ok(ctx)) lm_draw(set, directory, "attention");
+        write_sheet(ctx, directory, name, a, view);
+    return gr_ok(ctx) && lm_draw(set, directory, name);
 }
 
 void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokenizer, const int32_t *ids,
                       int64_t n) {
     if (gpt->config.style.kind == GR_LINEAR) return;
     lm_attention a = lm_attention_of(gpt, tokenizer, ids, n);
-    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, &a, lm_content_head(&a));
+    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, "attention", &a, lm_content_head(&a));
     lm_attention_free(&a);
 }

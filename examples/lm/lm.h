@@ -6,6 +6,7 @@
 
 #include <gradus.h>
 
+#include <signal.h>
 #include <stdio.h>
 
 #define LM_VERSION "gradus 0.1"
@@ -22,6 +23,7 @@ struct lm_command {
 };
 
 int lm_train(const lm_settings *set);
+extern volatile sig_atomic_t lm_stopped; /* the signal that has stopped a training: a sample ends, too */
 int lm_sample(const lm_settings *set);
 int lm_eval(const lm_settings *set);
 int lm_attend(const lm_settings *set);
@@ -53,6 +55,8 @@ enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
 bool lm_is_directory(const char *path);
+bool lm_same_file(const char *a, const char *b); /* both are there, and one */
+const char *lm_shown(const char *path);          /* "-": "standard input" */
 bool lm_exists(const char *directory, const char *name);
 
 /* Makes a directory, and those above it, where they are missing. */
@@ -84,6 +88,9 @@ int lm_check_model(const lm_settings *set);
 
 /* The best model of a run's directory, or that of a file; not training. The tokenizer may be NULL: not wanted. */
 gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer);
+
+/* The place of the first element that is not finite; -1: there is none. */
+int64_t lm_first_broken(gr_tensor *contiguous);
 
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {

@@ -23,6 +23,10 @@ static void write_logits(const lm_settings *set, gr_gpt *gpt, const int32_t *ids
 }
 
 int lm_logits(const lm_settings *set) {
+    char best[LM_PATH];
+    snprintf(best, sizeof best, "%s/%s", set->model, LM_MODEL);
+    if (lm_same_file(set->out, set->text) || lm_same_file(set->out, set->model) || lm_same_file(set->out, best))
+        return lm_wrong_usage(set, "--out %.200s is read, and would be replaced", set->out);
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
     lm_can_write(ctx, set->out);

@@ -89,8 +89,11 @@ static int no_command(const char *word) {
     for (int i = 1; i < COMMANDS; i++)
         if (lm_distance(word, command[i].name) < lm_distance(word, command[best].name)) best = i;
     fprintf(stderr, "lm: no command \"%.40s\"", word);
-    if (lm_distance(word, command[best].name) <= SLIP) fprintf(stderr, "; did you mean \"%s\"?", command[best].name);
-    fputs("; lm help lists them\n", stderr);
+    if (lm_distance(word, command[best].name) <= SLIP)
+        fprintf(stderr, "; did you mean \"%s\"?", command[best].name);
+    else
+        fputs(";", stderr);
+    fputs(" lm help lists them\n", stderr);
     return LM_USAGE;
 }
 

@@ -1,6 +1,7 @@
 #include "lm.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +31,21 @@ int lm_check_model(const lm_settings *set) {
     return 0;
 }
 
+int64_t lm_first_broken(gr_tensor *x) {
+    int64_t i = 0;
+    while (i < gr_numel(x) && isfinite(gr_data(x)[i])) i++;
+    return i < gr_numel(x) ? i : -1;
+}
+
 gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     char path[LM_PATH] = "";
     const char *file = lm_is_directory(model) ? lm_path(ctx, path, model, LM_MODEL) : model;
     gr_gpt *gpt = gr_gpt_load(ctx, file, tokenizer);
+    for (int i = 0; i < gpt->count && gr_ok(ctx); i++) {
+        gr_tensor *w = gr_parameter_at(ctx, gpt->first + i);
+        const int64_t at = lm_first_broken(w);
+        if (at >= 0) gr_fail(ctx, file, "%s: element %" PRId64 " is not finite", gr_name(w), at);
+    }
     gr_gpt_training(gpt, false);
     gr_context_reset(ctx);
     return gpt;
@@ -51,9 +63,22 @@ lm_text lm_prompt(gr_context *ctx, const lm_settings *set) {
     const char *file = set->prompt_file;
     lm_text text = {"--prompt", set->prompt, strlen(set->prompt), NULL};
     if (!*file) return text;
-    text.origin = strcmp(file, "-") == 0 ? "standard input" : file;
+    text.origin = lm_shown(file);
     text.bytes = text.owned = lm_read(ctx, file, &text.size);
     return text;
+}
+
+static void unknown_byte(gr_context *ctx, const char *origin, uint8_t byte, size_t at, int known) {
+    char shown[sizeof "'/' (0x2F)"];
+    const bool letter = byte > ' ' && byte < 0x7f;
+    if (letter)
+        snprintf(shown, sizeof shown, "'%c' (0x%02X)", byte, (unsigned)byte);
+    else
+        snprintf(shown, sizeof shown, "byte 0x%02X", (unsigned)byte);
+    gr_fail(ctx, origin,
+            "%s at offset %zu did not occur in the training text (%d different bytes); a model trained with "
+            "--tokenizer bytes reads every file",
+            shown, at, known);
 }
 
 int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room) {
@@ -64,7 +89,7 @@ int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text,
     for (size_t i = 0; ids && i < text.size; i++) {
         const uint8_t byte = (uint8_t)text.bytes[i];
         ids[i] = tokenizer->id[byte];
-        if (ids[i] < 0) gr_fail(ctx, text.origin, "byte 0x%02X at offset %zu: the model knows no such byte", byte, i);
+        if (ids[i] < 0) unknown_byte(ctx, text.origin, byte, i, tokenizer->size);
     }
     if (gr_ok(ctx)) return ids;
     free(ids);

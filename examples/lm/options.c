@@ -25,6 +25,7 @@ const lm_option lm_options[] = {
     {LM_EVAL,   "validation-share", LM_NUMBER, AT(validation_share), "0", "[0, 1)",     NULL,       "measure only this share, at the end of the data; 0 measures all"},
     {LM_TRAIN,  "out",           LM_TEXT,   AT(out),           NULL,    "DIR",          NULL,       "where the weights, the log and the pictures go"},
     {NOTED | LM_COMMAND_LINE, "resume", LM_TEXT, AT(resume),       "",      "DIR",          NULL,       "go on with the run in DIR, by its config.txt; --steps may grow"},
+    {NOTED | LM_COMMAND_LINE, "overwrite", LM_SWITCH, AT(overwrite), "no", "no|yes", NULL, "replace the training that --out holds"},
     {SHAPE | LM_UNSAVED | LM_COMMAND_LINE, "config", LM_TEXT, AT(config),       "",      "FILE",         NULL,       "options from a file of lines \"width = 64\"; those given here win"},
     {SHAPE | LM_UNSAVED, "preset", LM_TEXT, AT(preset),        "",      "tiny|shakespeare|small", NULL, "other defaults, which take seconds, a minute or two, hours"},
     {READER,    "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "what lm train wrote: the directory, or a file of weights"},
@@ -63,7 +64,8 @@ const lm_option lm_options[] = {
     {LM_TRAIN,  "sample-interval", LM_WHOLE, AT(sample_interval), "0",  "[0, inf)",     "steps",    "from one sample on standard output to the next; 0: only at the end"},
     {LM_TRAIN,  "attend",        LM_TEXT,   AT(attend),        "",      "TEXT",         NULL,       "text of the attention picture; else 16 bytes of the data"},
     {WRITER,    "bytes",         LM_WHOLE,  AT(bytes),         "500",   "[0, inf)",     "bytes",    "length of a sample"},
-    {WRITER | LM_ATTEND, "prompt", LM_TEXT, AT(prompt),        "",      "TEXT",         NULL,       "the text that a sample continues, or a picture shows"},
+    {LM_ATTEND, "prompt",        LM_TEXT,   AT(prompt),        "",      "TEXT",         NULL,       "the text to show"},
+    {WRITER,    "prompt",        LM_TEXT,   AT(prompt),        "",      "TEXT",         NULL,       "the text that a sample continues"},
     {LM_SAMPLE | LM_ATTEND, "prompt-file", LM_TEXT, AT(prompt_file), "", "FILE",       NULL,       "a file that is the prompt; - is standard input"},
     {LM_SAMPLE, "samples",       LM_WHOLE,  AT(samples),       "1",     "[1, inf)",     "texts",    "with a line --- between them"},
     {LM_SAMPLE, "stop",          LM_TEXT,   AT(stop),          "",      "TEXT",         NULL,       "a sample ends before this text"},
@@ -227,6 +229,7 @@ int lm_set(lm_settings *set, lm_source source, const char *name, const char *tex
         if (option->commands & LM_FIXED && *set->resume && differs(set, option, &value))
             return lm_wrong_usage(set, "--%s %s: the run to resume has %.40s, and keeps it", name,
                                   lm_show(set, option, what), text);
+        if (field == &set->steps) set->steps_before = value.whole;
         return 0;
     }
     if (list && source.level > *level) ((lm_list *)field)->count = 0;

@@ -28,7 +28,8 @@ typedef struct lm_settings {
     int64_t batch, accumulation, steps, lr_steps, warmup, seed, threads, eval_interval, eval_batches, sample_interval;
     int64_t bytes, samples, top_k, layer, head;
     double lr, min_lr, decay, beta1, beta2, clip, dropout, temperature, top_p, validation_share;
-    bool bias, quiet, profile;
+    bool bias, quiet, profile, overwrite;
+    int64_t steps_before;                  /* what the run to resume was to have; 0: as many */
     unsigned char level[LM_MOST_OPTIONS];  /* an lm_level of each row of the table: where its value comes from */
     char *text_of_config, *text_of_preset; /* malloc'd: values are pieces of them */
 } lm_settings;

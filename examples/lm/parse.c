@@ -7,10 +7,10 @@
 /* -- Names --------------------------------------------------------------------------------------------------------- */
 
 int lm_distance(const char *a, const char *b) {
-    enum { MOST = 32 }; /* letters of b; more are as far away as can be */
+    enum { MOST = 32 }; /* letters; a word of more is as far away as can be */
     int row[MOST + 1];  /* distances of a's first i letters from b's first j */
     const int length = (int)strlen(b);
-    if (length > MOST) return INT_MAX;
+    if (length > MOST || strlen(a) > MOST) return INT_MAX;
     for (int j = 0; j <= length; j++) row[j] = j;
     for (int i = 1; a[i - 1]; i++) {
         int corner = row[0];
@@ -103,6 +103,8 @@ int lm_parse(lm_settings *set, const lm_command *command, int count, char *const
     if (status == 0 && *set->resume) status = use_resume(set, path), config = path;
     if (status == 0 && *config) status = lm_read_config(set, config);
     if (status == 0 && *set->preset) status = lm_use_preset(set);
+    const lm_option *floor = lm_find_option(command, "min-lr", 0);
+    if (floor && set->level[floor - lm_options] < LM_BY_FILE && set->min_lr > set->lr) set->min_lr = set->lr / 10;
     return status == 0 ? check_needed(set) : status;
 }
 

@@ -1,12 +1,14 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { MESSAGE = 1024 };     /* bytes of an error's text */
 enum { PICTURE_BYTES = 16 }; /* of the text in the attention picture, when none is given */
 
 static const char HEADER[] = "step\tloss\tvalidation_loss\tlearning_rate\tgradient_norm\n";
@@ -22,7 +24,14 @@ static void open_text(lm_run *run, bool resumed) {
     char path[LM_PATH] = "";
     if (resumed && gr_tokenizer_load(run->ctx, lm_path(run->ctx, path, set->out, LM_LAST), &tokenizer))
         config.tokenizer = &tokenizer;
-    if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
+    if (!gr_ok(run->ctx)) return;
+    run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
+    if (*set->resume && strstr(gr_error_message(run->ctx), "cannot open")) {
+        char why[MESSAGE];
+        snprintf(why, sizeof why, "%s", gr_error_message(run->ctx));
+        gr_error_clear(run->ctx);
+        gr_fail(run->ctx, "--resume", "%s; --data FILE says where it is now", why);
+    }
 }
 
 /* A window is `context` inputs and the target of the last. */
@@ -33,13 +42,13 @@ static void check_size(const lm_run *run) {
     const uint64_t have = gr_corpus_size(run->corpus, GR_TRAIN);
     const uint64_t validation = gr_corpus_size(run->corpus, GR_VALIDATION);
     if (have < window)
-        gr_fail(run->ctx, set->data.item[0],
-                "have %" PRIu64 " bytes to learn from, need at least %" PRIu64 ": a window of --context %" PRId64
+        gr_fail(run->ctx, lm_shown(set->data.item[0]),
+                "has %" PRIu64 " bytes to learn from, needs at least %" PRIu64 ": a window of --context %" PRId64
                 " and one more",
                 have, window, set->context);
     else if (validation < window)
-        gr_fail(run->ctx, *set->validation ? set->validation : set->data.item[0],
-                "have %" PRIu64 " bytes for validation%s, need at least %" PRIu64 ": a window of --context %" PRId64
+        gr_fail(run->ctx, lm_shown(*set->validation ? set->validation : set->data.item[0]),
+                "has %" PRIu64 " bytes for validation%s, needs at least %" PRIu64 ": a window of --context %" PRId64
                 " and one more",
                 validation, *set->validation ? "" : " (--validation-share of the text, at its end)", window,
                 set->context);
@@ -72,7 +81,7 @@ static void make_model(lm_run *run) {
     run->gpt = gr_gpt_new(run->ctx, lm_gpt_config(set, gr_corpus_vocab(run->corpus)));
     run->adamw =
         gr_adamw_new(run->ctx, (gr_adamw_config){.beta1 = set->beta1, .beta2 = set->beta2, .weight_decay = set->decay});
-    run->at = (gr_resume){0, gr_rng_seed((uint64_t)set->seed), (double)INFINITY};
+    run->at = (gr_resume){.rng = gr_rng_seed((uint64_t)set->seed), .best = (double)INFINITY};
     gr_context_reset(run->ctx);
 }
 
@@ -87,22 +96,32 @@ static long end_of_step(FILE *log, int64_t step) {
     return end;
 }
 
-/* A new log, or that of a resumed run cut back to the steps that its state has. */
+/* By errno, which only the call that has failed leaves. */
+static void fail_log(lm_run *run) { gr_fail(run->ctx, LM_LOG, "cannot write: %s", strerror(errno)); }
+
+/* The log is open, and locked, as long as the run: two runs in one directory would mix. */
 static void open_log(lm_run *run) {
+    const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     char path[LM_PATH] = "";
     lm_path(run->ctx, path, run->set->out, LM_LOG);
     if (!gr_ok(run->ctx)) return;
-    run->log = run->at.step > 0 ? fopen(path, "r+") : NULL;
-    const long end = run->log ? end_of_step(run->log, run->at.step) : 0;
-    if (!run->log) run->log = fopen(path, "w");
-    if (!run->log || fseek(run->log, end, SEEK_SET) != 0 || ftruncate(fileno(run->log), end) != 0)
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    run->log = file >= 0 ? fdopen(file, "r+") : NULL;
+    if (!run->log)
         gr_fail(run->ctx, path, "cannot write: %s", strerror(errno));
+    else if (fcntl(file, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN))
+        gr_fail(run->ctx, run->set->out, "another training writes into it");
+}
+
+/* A new log begins with its header; that of a resumed run is cut back to the steps that its state has. */
+static void begin_log(lm_run *run) {
+    if (!gr_ok(run->ctx)) return;
+    const long end = run->at.step > 0 ? end_of_step(run->log, run->at.step) : 0;
+    if (fseek(run->log, end, SEEK_SET) != 0 || ftruncate(fileno(run->log), end) != 0)
+        fail_log(run);
     else if (end == 0)
         fputs(HEADER, run->log);
 }
-
-/* By errno, which only the call that has failed leaves. */
-static void fail_log(lm_run *run) { gr_fail(run->ctx, LM_LOG, "cannot write: %s", strerror(errno)); }
 
 void lm_run_log(lm_run *run, const lm_record *r) {
     char validation[32] = ""; /* an empty field: not measured at this step */
@@ -125,12 +144,65 @@ static void forget_state(lm_run *run) {
         gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
 }
 
+/* Every byte that a text has more or less moves the border between its parts. */
+static void compare_text(lm_run *run) {
+    const int64_t size = (int64_t)gr_corpus_size(run->corpus, GR_WHOLE), more = size - run->at.text;
+    if (run->saved >= 0 && run->at.text > 0 && more != 0)
+        lm_warn(run->set,
+                "the text has %" PRId64 " bytes %s than when the run was saved: the parts for training and validation "
+                "have moved",
+                more > 0 ? more : -more, more > 0 ? "more" : "fewer");
+    run->at.text = size;
+}
+
+/* A training that took its time is not replaced by a slip. */
+static void check_directory(const lm_run *run) {
+    const lm_settings *set = run->set;
+    if (!gr_ok(run->ctx) || *set->resume || set->overwrite) return;
+    if (!lm_exists(set->out, LM_MODEL) && !lm_exists(set->out, LM_CONFIG)) return;
+    char path[LM_PATH] = "", line[256];
+    int64_t steps = 0;
+    FILE *log = fopen(lm_path(run->ctx, path, set->out, LM_LOG), "r");
+    while (log && fgets(line, sizeof line, log)) steps = strtoll(line, NULL, 10);
+    if (log) fclose(log);
+    gr_fail(run->ctx, set->out,
+            "holds a training of %" PRId64
+            " steps; --resume %s goes on, another --out keeps it, --overwrite replaces it",
+            steps, set->out);
+}
+
+/* The text must not be one of the files that the run replaces. */
+static void check_inputs(const lm_run *run, const char *name) {
+    char path[LM_PATH] = "";
+    lm_path(run->ctx, path, run->set->out, name);
+    for (int i = -1; i < run->set->data.count; i++) {
+        const char *input = i < 0 ? run->set->validation : run->set->data.item[i];
+        if (gr_ok(run->ctx) && lm_same_file(path, input))
+            gr_fail(run->ctx, input, "is read, and would be replaced by the training");
+    }
+}
+
+/* Of a run that was killed while it saved. */
+static void remove_leftovers(const lm_run *run) {
+    static const char *const names[] = {LM_MODEL ".new",     LM_LAST ".new",     LM_STATE ".new",
+                                        LM_MODEL ".new.tmp", LM_LAST ".new.tmp", LM_STATE ".new.tmp"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[LM_PATH] = "";
+        lm_path(run->ctx, path, run->set->out, names[i]);
+        if (gr_ok(run->ctx)) unlink(path);
+    }
+}
+
 bool lm_run_begin(lm_run *run) {
-    static const char *const files[] = {LM_MODEL, LM_LAST, LM_STATE, LM_CONFIG, LM_LOG, "loss.gp", "attention.gp"};
+    static const char *const files[] = {LM_MODEL, LM_LAST,   LM_STATE,       LM_CONFIG,
+                                        LM_LOG,   "loss.gp", "attention.gp", "attention.tsv"};
     const lm_settings *set = run->set;
     char path[LM_PATH] = "";
     const bool resumed = *set->resume && lm_exists(set->out, LM_STATE);
     run->saved = -1;
+    if (*set->resume && !resumed && lm_exists(set->out, LM_MODEL) && lm_exists(set->out, LM_LAST))
+        gr_fail(run->ctx, set->out, "holds weights, but no %s to go on with", LM_STATE);
+    check_directory(run);
     open_text(run, resumed);
     check_size(run);
     check_texts(run);
@@ -138,30 +210,58 @@ bool lm_run_begin(lm_run *run) {
     if (resumed && gr_ok(run->ctx) &&
         gr_state_load(run->gpt, run->adamw, &run->at, lm_path(run->ctx, path, set->out, LM_STATE)))
         run->saved = run->at.step;
+    if (gr_ok(run->ctx)) compare_text(run);
     if (gr_ok(run->ctx) && run->at.step > set->steps)
         gr_fail(run->ctx, "--steps", "%" PRId64 ", but %s has done %" PRId64 " already", set->steps, set->out,
                 run->at.step);
     if (!gr_ok(run->ctx) || !lm_make_directory(run->ctx, set->out)) return false;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) check_inputs(run, files[i]);
     if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
-    if (!resumed) forget_state(run);
-    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set);
     open_log(run);
+    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set);
+    if (!resumed) forget_state(run);
+    remove_leftovers(run);
+    begin_log(run);
     return gr_ok(run->ctx);
 }
 
-static void save_model(lm_run *run, const char *name) {
+static void stage_model(lm_run *run, const char *name) {
     char path[LM_PATH] = "";
     gr_gpt_save(run->gpt, gr_corpus_tokenizer(run->corpus), lm_path(run->ctx, path, run->set->out, name));
     gr_context_reset(run->ctx);
 }
 
+/* The new file takes the old one's place, or goes after an error. */
+static void put_in_place(lm_run *run, const char *staged, const char *name) {
+    char from[LM_PATH] = "", to[LM_PATH] = "";
+    lm_path(run->ctx, from, run->set->out, staged);
+    lm_path(run->ctx, to, run->set->out, name);
+    if (gr_ok(run->ctx) && rename(from, to) != 0) gr_fail(run->ctx, to, "cannot write: %s", strerror(errno));
+    if (!gr_ok(run->ctx)) unlink(from);
+}
+
+/* The names are on the disk, too; what the files hold is already. */
+static void flush_directory(const char *path) {
+    const int directory = open(path, O_RDONLY | O_DIRECTORY);
+    if (directory < 0) return;
+    fsync(directory);
+    close(directory);
+}
+
+#define NEW ".new"
+
 void lm_run_save(lm_run *run, bool best) {
     char path[LM_PATH] = "";
+    const bool model = best || run->saved < 0;
     flush_log(run);
-    if (best || run->saved < 0) save_model(run, LM_MODEL);
-    save_model(run, LM_LAST);
-    gr_state_save(run->gpt, run->adamw, run->at, lm_path(run->ctx, path, run->set->out, LM_STATE));
+    if (model) stage_model(run, LM_MODEL NEW);
+    stage_model(run, LM_LAST NEW);
+    gr_state_save(run->gpt, run->adamw, run->at, lm_path(run->ctx, path, run->set->out, LM_STATE NEW));
     gr_context_reset(run->ctx);
+    if (model) put_in_place(run, LM_MODEL NEW, LM_MODEL);
+    put_in_place(run, LM_LAST NEW, LM_LAST);
+    put_in_place(run, LM_STATE NEW, LM_STATE);
+    flush_directory(run->set->out);
     if (gr_ok(run->ctx)) run->saved = run->at.step;
 }
 

@@ -26,8 +26,9 @@ bool lm_run_begin(lm_run *run);
 /* The row of a step in log.tsv. */
 void lm_run_log(lm_run *run, const lm_record *record);
 
-/* Log, weights and state as they are now: model.safetensors if these are the best so far, or there are none yet. In
- * this order: a run that is killed in between goes on from its last state, and writes the rest again. */
+/* Log, weights and state as they are now: model.safetensors if these are the best so far, or there are none yet. All
+ * are written before the first takes its place, in this order: a run that is killed in between goes on from its last
+ * state, and writes the rest again. */
 void lm_run_save(lm_run *run, bool best);
 
 void lm_run_end(lm_run *run);

@@ -54,7 +54,7 @@ static bool write_byte(int32_t id, void *arg) {
         return false;
     }
     show(w, whole(w->text, w->size - held));
-    return !ferror(stdout); /* nobody reads on */
+    return !ferror(stdout) && !lm_stopped; /* ferror: nobody reads on */
 }
 
 /* -- A sample ------------------------------------------------------------------------------------------------------ */

@@ -28,11 +28,11 @@ static const int colour[] = {231, 189, 153, 111, 75, 69, 33, 27, 26, 25, 18};
 
 /* A cell of a colour, or a digit of tenths. */
 static void print_cell(bool colours, int width, double weight) {
-    const double w = weight < 0 ? 0 : weight > 1 ? 1 : weight; /* NaN stays */
+    const double w = weight < 0 ? 0 : weight > 1 ? 1 : weight;
     if (colours)
         printf("\033[48;5;%dm%*s\033[0m", colour[(int)(10 * w + 0.5)], width, "");
     else
-        printf("%c", !(w > 0) ? '.' : w < 1 ? '0' + (int)(10 * w) : '9');
+        printf("%c", w == 0 ? '.' : w < 1 ? '0' + (int)(10 * w) : '9');
 }
 
 typedef struct sheet {
@@ -94,7 +94,8 @@ void lm_print_attention(const lm_attention *a, lm_view view) {
     int64_t width = LABEL + s.width * a->n;
     if (width < TITLE) width = TITLE;
     const int64_t fit = (columns + GAP) / (width + GAP), side = fit < 1 ? 1 : fit;
-    puts("rows: queries, columns: keys; each row sums to 1\n");
+    printf("rows: queries, columns: keys; each row sums to 1%s\n\n",
+           s.colours ? "" : "; a digit is tenths, rounded down; blank: hidden");
     for (int64_t layer = view.layer; layer < view.layer + view.layers; layer++)
         for (int64_t head = view.head; head < view.head + view.heads; head += side) {
             const int64_t left = view.head + view.heads - head;

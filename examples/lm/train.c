@@ -18,11 +18,11 @@ static const double ASTRAY = 10;
 
 enum { BY_SIGNAL = 128 }; /* added to the signal's number, as shells do: 130 for Ctrl-C, 143 for SIGTERM */
 
-static volatile sig_atomic_t stopped; /* the signal's number */
+volatile sig_atomic_t lm_stopped; /* the signal's number */
 
 static void stop(int signal_number) {
-    if (stopped) _exit(BY_SIGNAL + signal_number);
-    stopped = signal_number;
+    if (lm_stopped) _exit(BY_SIGNAL + signal_number);
+    lm_stopped = signal_number;
 }
 
 static void listen_to_signals(void) {
@@ -49,43 +49,45 @@ static double learn(lm_run *run) {
     return value;
 }
 
-static int64_t first_broken(gr_tensor *x) { /* contiguous */
-    int64_t i = 0;
-    while (i < gr_numel(x) && isfinite(gr_data(x)[i])) i++;
-    return i < gr_numel(x) ? i : -1;
-}
-
 /* The first parameter in which a number is not finite or, if all are, the first gradient. */
 static void name_broken(gr_context *ctx, char *out, size_t room) {
     const int count = gr_parameter_count(ctx);
     for (int i = 0; i < 2 * count; i++) {
         gr_tensor *w = gr_parameter_at(ctx, i % count);
         const bool gradient = i >= count;
-        const int64_t at = first_broken(gradient ? gr_grad(w) : w);
+        const int64_t at = lm_first_broken(gradient ? gr_grad(w) : w);
         if (at < 0) continue;
-        snprintf(out, room, "%s%s, element %" PRId64 " of %" PRId64, gradient ? "the gradient of " : "", gr_name(w), at,
-                 gr_numel(w));
+        snprintf(out, room, "; the first that is not finite: %s%s, element %" PRId64 " of %" PRId64,
+                 gradient ? "the gradient of " : "", gr_name(w), at, gr_numel(w));
         return;
     }
-    snprintf(out, room, "none");
+    *out = '\0';
 }
 
-static bool astray(const lm_run *run, double loss) {
+static double limit(const lm_run *run) {
     const double vocab = (double)run->gpt->config.vocab;
-    return !(loss <= ASTRAY * log(vocab > 2 ? vocab : 2));
+    return ASTRAY * log(vocab > 2 ? vocab : 2);
 }
+
+static bool astray(const lm_run *run, double loss) { return !(loss <= limit(run)); }
 
 /* Says where a training has lost its way; nothing is saved of it. (fabs takes the sign off a NaN.) */
 static void report_astray(lm_run *run, const lm_record *r, const char *what) {
-    char broken[256], good[LM_PATH + 64] = "none yet";
+    char broken[256], good[LM_PATH + 64] = "nothing was saved yet";
     gr_error_clear(run->ctx);
     gr_context_reset(run->ctx);
     name_broken(run->ctx, broken, sizeof broken);
-    if (run->saved >= 0) snprintf(good, sizeof good, "%s/%s of step %" PRId64, run->set->out, LM_LAST, run->saved);
+    if (run->saved >= 0)
+        snprintf(good, sizeof good, "last good checkpoint: %s/%s of step %" PRId64, run->set->out, LM_LAST, run->saved);
     gr_fail(run->ctx, what,
-            "%g at step %" PRId64 ": learning rate %g, gradient norm %g; first that is not finite: %s; "
-            "last good checkpoint: %.200s; a smaller --lr may help",
-            fabs(isnan(r->validation) ? r->loss : r->validation), r->step, r->lr, fabs(r->norm), broken, good);
+            "%g at step %" PRId64 ", the limit is %g ln V = %.1f: the training has run away (learning rate %g, "
+            "gradient norm %g)%s; %.200s; a smaller --lr may help",
+            fabs(isnan(r->validation) ? r->loss : r->validation), r->step, ASTRAY, limit(run), r->lr, fabs(r->norm),
+            broken, good);
+}
+
+static double rate_at(const lm_settings *set, int64_t step, int64_t total) {
+    return gr_cosine(step, (gr_cosine_config){set->lr, set->min_lr, set->warmup, total});
 }
 
 /* Step number run->at.step, from 0: forward and backward of each batch, clip, update. */
@@ -93,8 +95,7 @@ static lm_record train_step(lm_run *run) {
     const lm_settings *set = run->set;
     const double begun = lm_now();
     lm_record r = {.step = run->at.step + 1, .validation = (double)NAN};
-    const int64_t total = set->lr_steps > 0 ? set->lr_steps : set->steps;
-    r.lr = gr_cosine(run->at.step, (gr_cosine_config){set->lr, set->min_lr, set->warmup, total});
+    r.lr = rate_at(set, run->at.step, set->lr_steps > 0 ? set->lr_steps : set->steps);
     for (int64_t i = 0; i < set->accumulation; i++) r.loss += learn(run) / (double)set->accumulation;
     const bool ran = gr_ok(run->ctx); /* up to here a number that is not finite is no error */
     r.norm = gr_clip_grad_norm(run->ctx, set->clip > 0 ? set->clip : (double)INFINITY);
@@ -166,18 +167,34 @@ static void train(lm_run *run) {
     const lm_settings *set = run->set;
     lm_progress_begin(&run->progress, run->at.step, set->steps, set->quiet);
     if (set->profile) gr_profile_begin(run->ctx);
-    while (run->at.step < set->steps && gr_ok(run->ctx) && !stopped) {
+    while (run->at.step < set->steps && gr_ok(run->ctx) && !lm_stopped) {
         lm_record r = train_step(run);
         const bool last = r.step == set->steps;
         if (gr_ok(run->ctx)) finish_step(run, &r, last);
         if (gr_ok(run->ctx)) show_step(run, &r, last);
     }
-    if (gr_ok(run->ctx) && stopped && run->saved != run->at.step) lm_run_save(run, false);
+    if (gr_ok(run->ctx) && lm_stopped && run->saved != run->at.step) lm_run_save(run, false);
     lm_progress_end(&run->progress);
     if (set->profile) gr_profile_print(run->ctx, stdout);
 }
 
 /* -- From beginning to end ----------------------------------------------------------------------------------------- */
+
+static void announce_resumed(const lm_run *run) {
+    const lm_settings *set = run->set;
+    const int64_t done = run->at.step, before = set->steps_before;
+    if (run->saved < 0)
+        fprintf(stderr, "no saved state in %s: begins anew\n", set->out);
+    else if (done == set->steps)
+        fprintf(stderr, "%s has done all its %" PRId64 " steps; --steps %" PRId64 " goes on\n", set->out, done,
+                2 * done);
+    else
+        fprintf(stderr, "goes on with step %" PRId64 " of %" PRId64 "\n", done + 1, set->steps);
+    if (before > 0 && before < set->steps && set->lr_steps == 0)
+        fprintf(stderr,
+                "the cosine is stretched to %" PRId64 " steps: lr %.1e -> %.1e; --lr-steps %" PRId64 " keeps it\n",
+                set->steps, rate_at(set, done, before), rate_at(set, done, set->steps), before);
+}
 
 static void announce(const lm_run *run) {
     const lm_list *data = &run->set->data;
@@ -187,8 +204,7 @@ static void announce(const lm_run *run) {
     if (data->count > 1) fprintf(stderr, " and %d more", data->count - 1);
     fprintf(stderr, " (%zu more for validation, %" PRId64 " different bytes)\n",
             gr_corpus_size(run->corpus, GR_VALIDATION), gr_corpus_vocab(run->corpus));
-    if (run->at.step > 0)
-        fprintf(stderr, "goes on with step %" PRId64 " of %" PRId64 "\n", run->at.step + 1, run->set->steps);
+    if (*run->set->resume) announce_resumed(run);
 }
 
 /* Of the best weights, which the other commands work with: the numbers and the text are theirs. */
@@ -197,15 +213,17 @@ static void report(lm_run *run) {
     const double seconds = lm_now() - run->progress.begun;
     run->gpt = lm_load(run->ctx, set->out, NULL);
     if (!gr_ok(run->ctx)) return;
-    const double loss = validate(run, set->eval_batches > FINAL_BATCHES ? set->eval_batches : FINAL_BATCHES);
+    const int64_t batches = set->eval_batches > FINAL_BATCHES ? set->eval_batches : FINAL_BATCHES;
+    const double loss = validate(run, batches);
     const double bigram = gr_corpus_bigram_loss(run->corpus, GR_VALIDATION);
     gr_context_reset(run->ctx);
     if (!gr_ok(run->ctx)) return;
-    printf("validation loss %.4f nats a byte (%.0f s of training)\n", loss, seconds);
+    printf("validation loss %.4f nats a byte, over %" PRId64 " batches (%.0f s of training)\n", loss, batches, seconds);
     printf("bigram loss     %.4f, what counts of byte pairs reach on the same text\n", bigram);
-    if (!(loss < bigram)) puts("The model is no better than counting pairs; more --steps or a smaller --lr may help.");
+    if (loss > bigram) puts("The model is no better than counting pairs; more --steps or a smaller --lr may help.");
     putchar('\n');
     write_sample(run);
+    if (lm_stopped) return;
     lm_draw_log(set, run->ctx, set->out, bigram);
     lm_draw_one_head(set, run->gpt, gr_corpus_tokenizer(run->corpus), run->picture, run->picture_count);
     if (gr_ok(run->ctx) && !set->quiet)
@@ -216,6 +234,9 @@ static int check_settings(const lm_settings *set) {
     if (lm_check_model(set) != 0) return LM_USAGE;
     if (set->min_lr > set->lr)
         return lm_wrong_usage(set, "--min-lr %g is above --lr %g, from which it comes down", set->min_lr, set->lr);
+    if (*set->resume && set->steps < set->steps_before)
+        return lm_wrong_usage(set, "--steps %" PRId64 ": the run to resume has %" PRId64 ", which may only grow",
+                              set->steps, set->steps_before);
     return 0;
 }
 
@@ -226,12 +247,12 @@ int lm_train(const lm_settings *set) {
         announce(&run);
         listen_to_signals();
         train(&run);
-        if (gr_ok(run.ctx) && !stopped) report(&run);
+        if (gr_ok(run.ctx) && !lm_stopped) report(&run);
     }
     lm_run_end(&run);
-    if (stopped && gr_ok(run.ctx) && run.at.step < set->steps && !set->quiet)
-        fprintf(stderr, "stopped behind step %" PRId64 "; %s train --resume %s goes on\n", run.at.step, set->program,
+    if (lm_stopped && gr_ok(run.ctx) && run.at.step < set->steps && !set->quiet)
+        fprintf(stderr, "stopped after step %" PRId64 "; %s train --resume %s goes on\n", run.at.step, set->program,
                 set->out);
     const int status = lm_end(set, run.ctx);
-    return stopped && status == 0 ? BY_SIGNAL + stopped : status;
+    return lm_stopped && status == 0 ? BY_SIGNAL + lm_stopped : status;
 }

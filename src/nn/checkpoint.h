@@ -29,11 +29,13 @@ gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
 /* The tokenizer of such a file alone. False after an error; then *out is of no byte. */
 bool gr_tokenizer_load(gr_context *ctx, const char *path, gr_tokenizer *out);
 
-/* Where a run is: steps done, the generator of its batches, its best validation loss so far. */
+/* Where a run is: steps done, the generator of its batches, its best validation loss so far, the bytes of its text (0:
+ * not told), by which a later one can see that the text has changed. */
 typedef struct gr_resume {
     int64_t step;
     gr_rng rng;
     double best;
+    int64_t text;
 } gr_resume;
 
 /* All that a run needs to go on bit for bit, replaced at once or not at all: weights, both moments of each, the

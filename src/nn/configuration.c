@@ -19,7 +19,8 @@ int64_t gr_note_number(const gr_safetensors *in, const char *key, int64_t low, i
     char *end;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
-    if (gr_ok(in->ctx) && (end == text || *end || errno || value < low || value > high))
+    const bool plain = (*text >= '0' && *text <= '9') || *text == '-'; /* strtoll takes blanks and a plus, too */
+    if (gr_ok(in->ctx) && (!plain || end == text || *end || errno || value < low || value > high))
         gr_fail(in->ctx, in->path, "metadata: %s is \"%.40s\"; it must be a whole number in [%lld, %lld]", key,
                 gr_safetensors_show(in, text), (long long)low, (long long)high);
     return value;

@@ -84,7 +84,8 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
     snprintf(r.beside, room, "%s.tmp", path);
     note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
-    if (!r.cause) note_failure(&r, (r.file = open(r.beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) >= 0);
+    if (!r.cause)
+        note_failure(&r, (r.file = open(r.beside, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666)) >= 0);
     return r;
 }
 

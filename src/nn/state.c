@@ -1,10 +1,12 @@
 /* A run in a file: tensors "NAME", "m.NAME" and "v.NAME" for each parameter, and as metadata the model's configuration,
- * optimiser and optimiser_step, step, rng, best, and dropout.0 ... dropout.LAYERS: a generator is "seed stream
- * counter", best the bits of a double in hexadecimal, so that no number depends on a locale or is rounded. */
+ * optimiser and optimiser_step, step, rng, best, text (may be missing), and dropout.0 ... dropout.LAYERS: a generator
+ * is "seed stream counter", best the bits of a double in hexadecimal, so that no number depends on a locale or is
+ * rounded. */
 #include "checkpoint.h"
 #include "configuration.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +59,7 @@ static const char *generator_text(gr_context *ctx, gr_rng rng) {
     return gr_text(ctx, "%" PRIu64 " %" PRIu64 " %" PRIu64, rng.seed, rng.stream, rng.counter);
 }
 
-enum { OWN_NOTES = 5 };
+enum { OWN_NOTES = 6 };
 
 static void write_notes(const state *s, gr_resume at, gr_note *note) {
     uint64_t best;
@@ -69,6 +71,7 @@ static void write_notes(const state *s, gr_resume at, gr_note *note) {
     *note++ = (gr_note){"step", gr_text(s->ctx, "%" PRId64, at.step)};
     *note++ = (gr_note){"rng", generator_text(s->ctx, at.rng)};
     *note++ = (gr_note){"best", gr_text(s->ctx, "%016" PRIx64, best)};
+    *note++ = (gr_note){"text", gr_text(s->ctx, "%" PRId64, at.text)};
     for (int64_t i = 0; i < s->drops; i++)
         *note++ = (gr_note){gr_text(s->ctx, "dropout.%" PRId64, i), generator_text(s->ctx, drop_of(s, i)->rng)};
 }
@@ -128,12 +131,14 @@ static gr_rng read_generator(const gr_safetensors *in, const char *key) {
 
 static gr_resume read_place(const gr_safetensors *in) {
     gr_resume at = {.step = gr_note_number(in, "step", 0, INT64_MAX), .rng = read_generator(in, "rng")};
+    if (gr_safetensors_note(in, "text")) at.text = gr_note_number(in, "text", 0, INT64_MAX);
     const char *text = gr_note_text(in, "best"), *digits = text;
     uint64_t bits = 0;
     if (gr_ok(in->ctx) && !(scan_digits(&digits, 16, &bits) && digits - text == 16 && !*digits))
         gr_fail(in->ctx, in->path, "metadata: best is \"%.40s\"; it must be the 16 hexadecimal digits of a double",
                 gr_safetensors_show(in, text));
     memcpy(&at.best, &bits, sizeof bits);
+    if (gr_ok(in->ctx) && !(at.best >= -DBL_MAX)) gr_fail(in->ctx, in->path, "metadata: best is no loss: %g", at.best);
     return at;
 }
 
@@ -173,7 +178,7 @@ static bool read_state(const gr_safetensors *in, const state *s, gr_resume *at) 
     gr_tensor **staged = gr_alloc(s->ctx, false, KINDS * (size_t)s->gpt->count * sizeof *staged);
     gr_rng *rng = gr_alloc(s->ctx, false, (size_t)s->drops * sizeof *rng);
     const gr_resume place = read_place(in);
-    const int64_t step = gr_note_number(in, "optimiser_step", 0, INT64_MAX);
+    const int64_t step = gr_note_number(in, "optimiser_step", 0, INT64_MAX / 2);
     for (int64_t i = 0; rng && i < s->drops; i++) rng[i] = read_generator(in, gr_text(s->ctx, "dropout.%" PRId64, i));
     if (!gr_ok(s->ctx) || !stage_all(in, s, staged)) return false;
     put_back(s, staged, rng, step);
