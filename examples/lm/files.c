@@ -37,7 +37,8 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     for (char *at = strchr(part + 1, '/'); gr_ok(ctx) && at; at = strchr(at + 1, '/')) {
         *at = '\0';
         if (mkdir(part, 0777) != 0 && !lm_is_directory(part))
-            gr_fail(ctx, part, "cannot make the directory: %s", strerror(errno));
+            gr_fail(ctx, part, "cannot make the directory: %s",
+                    errno == EEXIST ? "a file is in its place" : strerror(errno));
         *at = '/';
     }
     return gr_ok(ctx);

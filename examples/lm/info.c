@@ -3,7 +3,6 @@
 #include "nn/configuration.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 /* -- FLOPs --------------------------------------------------------------------------------------------------------- */
 
@@ -39,9 +38,11 @@ static double flops_of_token(const gr_gpt *gpt) {
 
 /* -- Memory -------------------------------------------------------------------------------------------------------- */
 
+enum { MEASURED = 256 }; /* tokens of a window, at most: longer ones would take their time to answer a question */
+
 /* Bytes that a step of so many windows takes beside the model: measured. */
-static double bytes_of_step(gr_gpt *gpt, const int32_t *ids, int64_t batch) {
-    const gr_tokens tokens = {ids, batch, gpt->config.context};
+static double bytes_of_step(gr_gpt *gpt, const int32_t *ids, int64_t batch, int64_t time) {
+    const gr_tokens tokens = {ids, batch, time};
     const size_t before = gr_context_bytes(gpt->ctx);
     gr_backward(gr_cross_entropy(gr_gpt_forward(gpt, tokens), tokens));
     const size_t after = gr_context_bytes(gpt->ctx);
@@ -49,14 +50,19 @@ static double bytes_of_step(gr_gpt *gpt, const int32_t *ids, int64_t batch) {
     return (double)after - (double)before;
 }
 
-/* A step is measured with one window and with two; each further one takes as much as the second. */
+/* A step is measured with one window and with two; each further one takes as much as the second. What a longer window
+ * takes grows with its tokens, and of textbook attention, whose scores, weights and both their gradients stand in
+ * memory, with their square. */
 static double activations(gr_gpt *gpt, int64_t batch) {
-    int32_t *ids = calloc(2 * (size_t)gpt->config.context, sizeof *ids);
-    if (!ids) gr_fail(gpt->ctx, "info", "no memory for %" PRId64 " tokens", gpt->config.context);
-    if (ids) bytes_of_step(gpt, ids, 2); /* what is made once */
-    const double one = ids ? bytes_of_step(gpt, ids, 1) : 0, two = ids ? bytes_of_step(gpt, ids, 2) : 0;
-    free(ids);
-    return one + (two - one) * (double)(batch - 1);
+    const gr_gpt_config *c = &gpt->config;
+    const int64_t time = c->context < MEASURED ? c->context : MEASURED;
+    int32_t ids[2 * MEASURED] = {0};
+    bytes_of_step(gpt, ids, 2, time); /* what is made once */
+    const double one = bytes_of_step(gpt, ids, 1, time), two = bytes_of_step(gpt, ids, 2, time);
+    const double longer = (double)c->context / (double)time, n = (double)c->context;
+    const double squares = 4 * (double)(c->layers * c->heads) * n * (n - (double)time) * sizeof(gr_real);
+    const double window = (two - one) * longer + (c->style.kind == GR_TEXTBOOK ? squares : 0);
+    return 2 * one - two + window * (double)batch;
 }
 
 /* -- The page ------------------------------------------------------------------------------------------------------ */
@@ -107,7 +113,9 @@ static void print_step(gr_gpt *gpt, int64_t batch, int64_t accumulation, double 
     print_size("weights", weights);
     print_size("gradients", weights);
     print_size("AdamW's moments", 2 * weights);
-    print_size("activations and their gradients", step);
+    print_size(gpt->config.context > MEASURED ? "activations, their gradients (estimate)"
+                                              : "activations and their gradients",
+               step);
     print_size("memory in all", 4 * weights + step);
     printf("  %-38s%*.3f GFLOP\n", "a token, forward and backward", COUNT, flops / GIGA);
     printf("  %-38s%*.3f GFLOP\n", "FLOPs of the step", COUNT, flops * tokens / GIGA);
