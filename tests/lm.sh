@@ -132,7 +132,7 @@ check "a learning rate below the least" eval 'call train $run --steps 2 --lr 1e-
 head -c 4000 /dev/zero | tr '\0' x > one_byte.txt
 check "one byte only" call train --data one_byte.txt $model --steps 2 --eval-batches 1 --bytes 2 --out o --overwrite
 check "is not worse than pairs" eval '! says "no better"'
-check "and can be drawn" eval '! command -v gnuplot > /dev/null || { PATH=$real_path; call plot --model o; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ ! -s err ]; }'
+check "and can be drawn" eval '! (PATH=$real_path; command -v gnuplot) > /dev/null || { PATH=$real_path; call plot --model o; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ ! -s err ]; }'
 cp "$text" log_like.txt && mkdir input && cp "$text" input/log.tsv
 check "a text that would be replaced" fails 1 "input/log.tsv: is read, and would be" train --data input/log.tsv $model --out input
 check "is still there" cmp "$text" input/log.tsv
