@@ -67,6 +67,9 @@ check "and writes as sample does" eval 'sed "1,/^$/d" report | cmp - sampled'
 check "a training is not replaced by a slip" fails 1 "a: holds a training of 20 steps; --resume a goes on" train --config a/config.txt
 check "a is as it was" same a r
 check "a run that is done" eval 'cp -r a done; call train --resume done; says "^done has done all its 20 steps; --steps 40 goes on" err'
+cp -r r seeded
+sed 's/^seed = .*/seed = 7/' r/config.txt > seeded/config.txt
+check "a seed that was edited" fails 1 "seed: 7, but the run began with 1337" train --resume seeded --steps 30
 check "a stretched cosine" eval 'call train --resume done --steps 40; says "the cosine is stretched to 40 steps: lr .* --lr-steps 20 keeps it" err'
 mkdir begun
 grep -v '^out' a/config.txt > begun/config.txt

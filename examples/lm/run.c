@@ -210,6 +210,8 @@ bool lm_run_begin(lm_run *run) {
     if (resumed && gr_ok(run->ctx) &&
         gr_state_load(run->gpt, run->adamw, &run->at, lm_path(run->ctx, path, set->out, LM_STATE)))
         run->saved = run->at.step;
+    if (gr_ok(run->ctx) && run->at.rng.seed != (uint64_t)set->seed)
+        gr_fail(run->ctx, "--seed", "%" PRId64 ", but the run began with %" PRIu64, set->seed, run->at.rng.seed);
     if (gr_ok(run->ctx)) compare_text(run);
     if (gr_ok(run->ctx) && run->at.step > set->steps)
         gr_fail(run->ctx, "--steps", "%" PRId64 ", but %s has done %" PRId64 " already", set->steps, set->out,
