@@ -12,7 +12,7 @@ typedef struct lm_record {
 } lm_record;
 
 typedef struct lm_progress {
-    int64_t first, total;        /* steps: done before this session, in all */
+    int64_t first, total;        /* steps: done before this run began, in all */
     bool quiet, terminal, drawn; /* drawn: the bar is on the screen */
     double begun, shown;         /* times */
     double loss, speed, weight;  /* running means, not yet divided by the sum of their weights */
