@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MESSAGE = 1024 };     /* bytes of an error's text */
 enum { PICTURE_BYTES = 16 }; /* of the text in the attention picture, when none is given */
 
 static const char HEADER[] = "step\tloss\tvalidation_loss\tlearning_rate\tgradient_norm\n";
@@ -24,14 +23,11 @@ static void open_text(lm_run *run, bool resumed) {
     char path[LM_PATH] = "";
     if (resumed && gr_tokenizer_load(run->ctx, lm_path(run->ctx, path, set->out, LM_LAST), &tokenizer))
         config.tokenizer = &tokenizer;
-    if (!gr_ok(run->ctx)) return;
-    run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
-    if (*set->resume && strstr(gr_error_message(run->ctx), "cannot open")) {
-        char why[MESSAGE];
-        snprintf(why, sizeof why, "%s", gr_error_message(run->ctx));
-        gr_error_clear(run->ctx);
-        gr_fail(run->ctx, "--resume", "%s; --data FILE says where it is now", why);
-    }
+    for (int i = 0; *set->resume && i < set->data.count; i++) /* its name was given long ago, and elsewhere perhaps */
+        if (strcmp(set->data.item[i], "-") != 0 && access(set->data.item[i], R_OK) != 0)
+            gr_fail(run->ctx, "--resume", "%s: cannot open: %s; --data FILE says where it is now", set->data.item[i],
+                    strerror(errno));
+    if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
 }
 
 /* A window is `context` inputs and the target of the last. */
