@@ -4,7 +4,8 @@
 #   make test     proves every gradient and runs all tests, in both precisions
 #   make          builds the libraries and the programs into build/
 #   make docs     runs every lesson and rewrites the output, excerpts and figures in docs/ (minutes)
-#   make bench    measures;   make install [PREFIX=/usr/local] [DESTDIR=];   make check-sanitize;   make clean
+#   make docs     runs the lessons of docs/ and renews their output and figures
+#   make bench    measures;   make install [PREFIX=/usr/local] [DESTDIR=];   make check-sanitize, check-bits;   make clean
 
 MAKEFLAGS += --no-builtin-rules
 CC     = cc

@@ -26,10 +26,10 @@ gr_attended gr_scaled_dot_product_attention(gr_tensor *q, gr_tensor *k, gr_tenso
 gr_attended gr_causal_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v);
 
 /* The ways of attending. Textbook: the weights stand in memory and are given. Fused: the same numbers to rounding, tile
- * by tile, without them. Window: fused, only keys less than `window` places away
- * (causal: the last `window` of them) and the first `global`. Sparse: fused, in blocks of
- * `block` keys, the own group of GR_SPARSE_STRIDE blocks and the last block of every group. Linear:
- * gr_linear_attention, another function. Zero means: textbook (a GPT: fused), window 64, global 0, block 16. */
+ * by tile, without them. Window: fused, only keys less than `window` places away (causal: the last `window` of them)
+ * and the first `global`. Sparse: fused, in blocks of `block` keys, the own group of GR_SPARSE_STRIDE blocks and the
+ * last block of every group. Linear: gr_linear_attention, another function. Zero means: textbook (a GPT: fused), window
+ * 64, global 0, block 16. */
 typedef enum gr_attention_kind {
     GR_ATTENTION_DEFAULT,
     GR_TEXTBOOK,
