@@ -93,6 +93,14 @@ done
 kill -s KILL $! 2> /dev/null
 wait $! 2> /dev/null
 check "a killed run goes on" call train --resume killed
+# A run that replaces an older one and is killed before its first save leaves nothing of that one to go on with.
+cp -r killed anew
+"$lm" train $run --out anew --steps 3000 --eval-interval 3000 --quiet > out 2> err &
+until grep -q '^steps = 3000$' anew/config.txt; do :; done
+kill -s KILL $!
+wait $! 2> /dev/null
+check "of a replaced run nothing is left" eval '[ ! -e anew/model.safetensors ] && [ ! -e anew/state.safetensors ]'
+check "and the new one begins anew" eval 'call train --resume anew && says "begins anew" err'
 check "a run that was never killed" call train $killed --out unkilled
 check "has the same files" same unkilled killed
 check "a killed run leaves nothing beside its files" no_leftovers killed

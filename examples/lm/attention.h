@@ -8,8 +8,8 @@
 typedef struct lm_attention {
     int64_t layers, heads, n;
     gr_real *weight; /* (layers, heads, n, n) */
-    char (
-        *label)[8]; /* each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3" */
+    /* Each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3". */
+    char (*label)[8];
 } lm_attention;
 
 /* After an error without weights and labels. */

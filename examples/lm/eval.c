@@ -50,7 +50,7 @@ static void open_text(measured *m, const lm_settings *set) {
     m->part = set->validation_share > 0 ? GR_VALIDATION : GR_WHOLE;
     m->size = gr_corpus_size(m->corpus, m->part);
     if (gr_ok(m->ctx) && m->size < 2)
-        gr_fail(m->ctx, set->data.item[0], "%zu bytes to measure; at least 2 are needed", m->size);
+        gr_fail(m->ctx, lm_shown(set->data.item[0]), "%zu bytes to measure; at least 2 are needed", m->size);
 }
 
 static void report(const measured *m, double loss) {

@@ -23,10 +23,12 @@ static void open_text(lm_run *run, bool resumed) {
     char path[LM_PATH] = "";
     if (resumed && gr_tokenizer_load(run->ctx, lm_path(run->ctx, path, set->out, LM_LAST), &tokenizer))
         config.tokenizer = &tokenizer;
-    for (int i = 0; *set->resume && i < set->data.count; i++) /* its name was given long ago, and elsewhere perhaps */
-        if (strcmp(set->data.item[i], "-") != 0 && access(set->data.item[i], R_OK) != 0)
-            gr_fail(run->ctx, "--resume", "%s: cannot open: %s; --data FILE says where it is now", set->data.item[i],
-                    strerror(errno));
+    for (int i = -1; *set->resume && i < set->data.count; i++) { /* named long ago, and elsewhere perhaps */
+        const char *input = i < 0 ? set->validation : set->data.item[i];
+        if (*input && strcmp(input, "-") != 0 && access(input, R_OK) != 0)
+            gr_fail(run->ctx, "--resume", "%s: cannot open: %s; --%s FILE says where it is now", input, strerror(errno),
+                    i < 0 ? "validation" : "data");
+    }
     if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
 }
 
@@ -132,22 +134,26 @@ static void flush_log(lm_run *run) {
 
 /* -- The directory ------------------------------------------------------------------------------------------------- */
 
-/* A run that begins has no state: one that is killed before its first save begins again, not with an older run's. */
-static void forget_state(lm_run *run) {
-    char path[LM_PATH] = "";
-    lm_path(run->ctx, path, run->set->out, LM_STATE);
-    if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
-        gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
+/* A run that begins anew has nothing of an older one beside its configuration: if it is killed before its first save,
+ * it begins again. The state goes first, since it is what a resumed run goes on with. */
+static void forget(lm_run *run) {
+    static const char *const names[] = {LM_STATE, LM_LAST, LM_MODEL};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[LM_PATH] = "";
+        lm_path(run->ctx, path, run->set->out, names[i]);
+        if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
+            gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
+    }
 }
 
-/* Every byte that a text has more or less moves the border between its parts. */
+/* Every byte that a text has more or less moves the border between its parts, if it has one. */
 static void compare_text(lm_run *run) {
+    const lm_settings *set = run->set;
     const int64_t size = (int64_t)gr_corpus_size(run->corpus, GR_WHOLE), more = size - run->at.text;
     if (run->saved >= 0 && run->at.text > 0 && more != 0)
-        lm_warn(run->set,
-                "the text has %" PRId64 " bytes %s than when the run was saved: the parts for training and validation "
-                "have moved",
-                more > 0 ? more : -more, more > 0 ? "more" : "fewer");
+        lm_warn(set, "the text has %" PRId64 " bytes %s than when the run was saved%s", more > 0 ? more : -more,
+                more > 0 ? "more" : "fewer",
+                *set->validation ? "" : ": the parts for training and validation have moved");
     run->at.text = size;
 }
 
@@ -158,7 +164,8 @@ static void check_directory(const lm_run *run) {
     if (!lm_exists(set->out, LM_MODEL) && !lm_exists(set->out, LM_CONFIG)) return;
     char path[LM_PATH] = "", line[256];
     int64_t steps = 0;
-    FILE *log = fopen(lm_path(run->ctx, path, set->out, LM_LOG), "r");
+    lm_path(run->ctx, path, set->out, LM_LOG);
+    FILE *log = lm_can_write(run->ctx, path) ? fopen(path, "r") : NULL; /* a pipe would never open */
     while (log && fgets(line, sizeof line, log)) steps = strtoll(line, NULL, 10);
     if (log) fclose(log);
     gr_fail(run->ctx, set->out,
@@ -216,8 +223,8 @@ bool lm_run_begin(lm_run *run) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) check_inputs(run, files[i]);
     if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
     open_log(run);
-    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set);
-    if (!resumed) forget_state(run);
+    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set); /* where that fails, the older run is to stay whole */
+    if (gr_ok(run->ctx) && !resumed) forget(run);
     remove_leftovers(run);
     begin_log(run);
     return gr_ok(run->ctx);

@@ -72,7 +72,7 @@ static double limit(const lm_run *run) {
 static bool astray(const lm_run *run, double loss) { return !(loss <= limit(run)); }
 
 /* Says where a training has lost its way; nothing is saved of it. (fabs takes the sign off a NaN.) */
-static void report_astray(lm_run *run, const lm_record *r, const char *what) {
+static void report_astray(lm_run *run, const lm_record *r, const char *what, double loss) {
     char broken[256], good[LM_PATH + 64] = "nothing was saved yet";
     gr_error_clear(run->ctx);
     gr_context_reset(run->ctx);
@@ -82,8 +82,7 @@ static void report_astray(lm_run *run, const lm_record *r, const char *what) {
     gr_fail(run->ctx, what,
             "%g at step %" PRId64 ", the limit is %g ln V = %.1f: the training has run away (learning rate %g, "
             "gradient norm %g)%s; %.200s; a smaller --lr may help",
-            fabs(isnan(r->validation) ? r->loss : r->validation), r->step, ASTRAY, limit(run), r->lr, fabs(r->norm),
-            broken, good);
+            fabs(loss), r->step, ASTRAY, limit(run), r->lr, fabs(r->norm), broken, good);
 }
 
 static double rate_at(const lm_settings *set, int64_t step, int64_t total) {
@@ -100,7 +99,7 @@ static lm_record train_step(lm_run *run) {
     const bool ran = gr_ok(run->ctx); /* up to here a number that is not finite is no error */
     r.norm = gr_clip_grad_norm(run->ctx, set->clip > 0 ? set->clip : (double)INFINITY);
     if (ran && (isnan(r.norm) || astray(run, r.loss))) {
-        report_astray(run, &r, "loss");
+        report_astray(run, &r, "loss", r.loss);
         return r;
     }
     gr_adamw_step(run->adamw, r.lr);
@@ -143,7 +142,7 @@ static void finish_step(lm_run *run, lm_record *r, bool last) {
     if (due) r->validation = validate(run, set->eval_batches);
     if (!gr_ok(run->ctx)) return;
     if (due && astray(run, r->validation)) {
-        report_astray(run, r, "validation loss");
+        report_astray(run, r, "validation loss", r->validation);
         return;
     }
     lm_run_log(run, r);
@@ -200,7 +199,7 @@ static void announce(const lm_run *run) {
     const lm_list *data = &run->set->data;
     if (run->set->quiet) return;
     fprintf(stderr, "%" PRId64 " weights learn from %zu bytes of %s", gr_parameter_numel(run->ctx),
-            gr_corpus_size(run->corpus, GR_TRAIN), data->item[0]);
+            gr_corpus_size(run->corpus, GR_TRAIN), lm_shown(data->item[0]));
     if (data->count > 1) fprintf(stderr, " and %d more", data->count - 1);
     fprintf(stderr, " (%zu more for validation, %" PRId64 " different bytes)\n",
             gr_corpus_size(run->corpus, GR_VALIDATION), gr_corpus_vocab(run->corpus));

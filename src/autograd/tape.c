@@ -96,7 +96,7 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
 }
 
 gr_cost gr_cost_of(const gr_op *op, const gr_tensor *out, int count, gr_tensor *const *in) {
-    if (op->view) return (gr_cost){0, 0}; /* but for a reshape that has to copy */
+    if (op->view) return (gr_cost){0, 0}; /* a reshape that copies is counted as none, too */
     double elements = (double)gr_shape_numel(out->shape), flops = op->flops ? op->flops(out, in) : elements;
     for (int i = 0; i < count; i++)
         if (in[i]) elements += (double)gr_shape_numel(in[i]->shape);

@@ -13,7 +13,8 @@ const char *gr_prefixed(gr_context *ctx, const char *prefix, const char *name);
 /* The result of a layer that is NULL: the error "where: the layer is NULL", and the inert tensor. */
 gr_tensor *gr_no_layer(gr_tensor *x, const char *where);
 
-/* An error unless heads divides width and both are at least 1; rotary positions want heads of an even size. */
+/* An error unless heads divides width and both are at least 1; rotary positions want heads of an even size
+ * (a layer that knows no positions says GR_LEARNED). */
 void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t width, gr_positions positions);
 
 /* The vocabulary of a set of bytes; ids in their order. */
