@@ -3,7 +3,6 @@
 #   make demo     trains a small model for a minute and draws its pictures into build/demo
 #   make test     proves every gradient and runs all tests, in both precisions
 #   make          builds the libraries and the programs into build/
-#   make docs     runs every lesson and rewrites the output, excerpts and figures in docs/ (minutes)
 #   make docs     runs the lessons of docs/ and renews their output and figures
 #   make bench    measures;   make install [PREFIX=/usr/local] [DESTDIR=];   make check-sanitize, check-bits;   make clean
 
@@ -96,16 +95,7 @@ test: deps
 	    $(B)/bits $(B)/bits64
 	@sh tests/run.sh $(B)
 
-# The whole test suite under the address, undefined-behaviour and leak sanitizers, in a build directory of its own.
-check-sanitize: deps
-	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" test
-
-# The same bits from gcc and clang, -O0 to -O3, any number of threads, every instruction set, and aarch64 (minutes).
-check-bits: check-assembly
-	@sh tests/bits.sh
-# What the compiler made of the fast kernels.
-check-assembly: $(B)/libgradus.a $(B)/libgradus64.a
-	@sh tests/assembly.sh $(B) $(CC)
+include tests/checks.mk
 
 bench: $(B)/bench
 	$(B)/bench all
