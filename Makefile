@@ -38,6 +38,7 @@ SOURCES  = $(wildcard src/tensor/*.c src/autograd/*.c src/nn/*.c) src/tensor/ker
 OBJECTS  = $(SOURCES:%.c=%.o) $(ISAS:%=src/tensor/kernels/fast_%.o)
 SUITES   = $(patsubst %.c,%.o,$(wildcard tests/suite_*.c tests/*support.c) tests/main.c $(CASES))
 CASES    = $(wildcard tests/cases*.c)
+ALONE    = bits soak ulp# programs of one file in tests/, in both precisions
 LM       = $(patsubst %.c,%.o,$(wildcard examples/lm/*.c))
 PROGRAMS = $(patsubst examples/%.c,$(B)/%,$(wildcard examples/*.c))
 
@@ -60,10 +61,7 @@ $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
 $(B)/check$(2): $$(SUITES:%=$(B)/$(1)/%) $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
 	$$(Q)$$(CC) $$^ -o $$@ $$(COUNT) $$(CHECK) $$(LINK)
-$(B)/ulp$(2): $(B)/$(1)/tests/ulp.o
-	@$$(SAY)LD $$@
-	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
-$(B)/bits$(2): $(B)/$(1)/tests/bits.o $(B)/libgradus$(2).a
+$(ALONE:%=$(B)/%$(2)): $(B)/%$(2): $(B)/$(1)/tests/%.o $(B)/libgradus$(2).a
 	@$$(SAY)LD $$@
 	$$(Q)$$(CC) $$^ -o $$@ $$(LINK)
 $(B)/gradcheck$(3): $(B)/$(1)/tests/gradcheck.o $$(CASES:%.c=$(B)/$(1)/%.o) $(B)/libgradus$(2).a

@@ -11,3 +11,8 @@ check-bits: check-assembly
 # What the compiler made of the fast kernels.
 check-assembly: $(B)/libgradus.a $(B)/libgradus64.a
 	@sh tests/assembly.sh $(B) $(CC)
+
+# 10,000 steps twice, the second time with 1,000 errors half-way: memory, files and bits stay what they were.
+check-soak: $(B)/soak $(B)/soak64
+	@OMP_WAIT_POLICY=passive $(B)/soak64
+	@OMP_WAIT_POLICY=passive $(B)/soak

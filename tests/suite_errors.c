@@ -1,6 +1,8 @@
 /* What an error does: it sticks, it spoils nothing, it is told. */
 #include "support.h"
 
+#include "autograd/tape.h"
+
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -94,6 +96,24 @@ TEST(an_optimiser_does_not_step_after_an_error) {
     ck_assert(gr_data(w)[0] == 1 && gr_data(w)[1] == 2);
     gr_error_clear(ctx);
     ck_assert(gr_sgd_step(sgd, 0.5));
+    EXPECT(w, 0.5, 1.5);
+}
+
+static void run_out(gr_node *n) { gr_fail(n->out->ctx, "out of memory", "on purpose"); }
+static const gr_op giving_up = {.name = "giving_up", .operands = 1, .backward = run_out};
+
+TEST(gradients_of_a_backward_that_stopped_half_way_are_refused_until_they_are_zero) {
+    gr_tensor *w = gr_parameter(tensor(GR_SHAPE(2), NUMBERS(1, 2)), "w");
+    gr_sgd *sgd = gr_sgd_new(ctx, (gr_sgd_config){0});
+    gr_tensor *spoiled = gr_record(&giving_up, gr_neg(w), 1, &w, NULL, 0);
+    ck_assert(!gr_backward(gr_sum(gr_add(w, spoiled), GR_ALL)));
+    EXPECT_ERROR("out of memory: on purpose");
+    ck_assert(!gr_sgd_step(sgd, 0.5));
+    EXPECT_ERROR("sgd: the last backward stopped half-way; gr_zero_grad first");
+    ck_assert(!gr_backward(gr_sum(w, GR_ALL)));
+    EXPECT_ERROR("backward: an earlier one stopped half-way; gr_zero_grad first");
+    gr_zero_grad(ctx);
+    ck_assert(gr_backward(gr_sum(w, GR_ALL)) && gr_sgd_step(sgd, 0.5));
     EXPECT(w, 0.5, 1.5);
 }
 
@@ -277,7 +297,8 @@ Suite *errors_suite(void) {
     GROUP(suite, "sticking", the_first_error_is_kept, after_an_error_every_result_is_inert_and_never_null,
           an_error_stays_in_its_context, a_reset_alone_forgets_no_error, what_was_made_after_an_error_stays_inert);
     GROUP(suite, "spoiling nothing", backward_after_an_error_changes_no_gradient,
-          an_optimiser_does_not_step_after_an_error);
+          an_optimiser_does_not_step_after_an_error,
+          gradients_of_a_backward_that_stopped_half_way_are_refused_until_they_are_zero);
     add_rows(suite, "recovery", a_run_that_recovered_gives_the_bits_of_one_without_error, STEPS);
     GROUP(suite, "telling", an_error_that_nobody_read_is_printed_when_the_context_is_freed,
           an_error_that_was_read_is_not_printed, an_error_that_was_cleared_is_not_printed,

@@ -21,8 +21,8 @@ gr_tensor *gr_grad(gr_tensor *x);
 /* A constant with the values of x (a view, no copy): no gradient flows through it. */
 gr_tensor *gr_detach(gr_tensor *x);
 
-/* Adds dL/dx to every gradient, for a loss of one element. False after an error; after an earlier one, and when the
- * graph has been gone through before (which is an error), no gradient has changed. */
+/* Adds dL/dx to every gradient, for a loss of one element. False after an error; then no gradient has changed, unless
+ * memory ran out half-way: gr_backward and the optimisers refuse such gradients until gr_zero_grad. */
 bool gr_backward(gr_tensor *loss);
 
 /* The same for y of any shape: adds the gradient of sum(seed * y); seed has the shape of y. */

@@ -55,6 +55,8 @@ static bool seed_fits(gr_tensor *y, gr_tensor *seed) {
         gr_fail(ctx, "backward", "the seed was made after an error that has been cleared since");
     else if (!gr_shape_equal(y->shape, seed->shape))
         gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
+    else if (ctx->gradients_torn)
+        gr_fail(ctx, "backward", "an earlier one stopped half-way; gr_zero_grad first");
     else if (!y->requires_grad)
         gr_fail(ctx, "backward", "%s depends on no parameter or variable", gr_show(y, "y"));
     return gr_ok(ctx);
@@ -69,6 +71,7 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
     if (mark(y)) {
         add_seed(y, seed);
         walk_back(y);
+        y->ctx->gradients_torn = !gr_ok(y->ctx);
     }
     unmark(y);
     return gr_ok(y->ctx);

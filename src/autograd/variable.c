@@ -72,6 +72,7 @@ gr_tensor *gr_detach(gr_tensor *x) {
 void gr_zero_grad(gr_context *ctx) {
     if (!gr_ok(ctx)) return;
     for (int i = 0; i < ctx->parameter_count; i++) gr_clear(ctx->parameters[i]->grad);
+    ctx->gradients_torn = false;
     gr_profile_event(ctx, "zero_grad", "update", 0, (double)gr_parameter_numel(ctx) * (double)sizeof(gr_real));
 }
 

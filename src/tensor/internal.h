@@ -51,6 +51,7 @@ struct gr_context {
     /* Kept for src/autograd. */
     struct gr_node *tape; /* the last entry */
     int no_grad;          /* depth of no-grad regions */
+    bool gradients_torn;  /* a backward stopped half-way: they are of no use until gr_zero_grad */
     gr_tensor **parameters;
     int parameter_count, parameter_room;
 };
