@@ -193,6 +193,7 @@ done <<TABLE
 2|--width 32: the run to resume has 16|train --resume a --width 32
 2|--seed 3: the run to resume has 1337|train --resume a --seed 3
 2|--out does not go with it|train --resume a --out b
+2|--overwrite does not go with it|train --resume a --overwrite
 2|--steps 10: the run to resume has 20, which may only grow|train --resume a --steps 10
 1|none: cannot open: No such file|train --data none --out x
 1|is a directory|train --data . --out x

@@ -135,7 +135,7 @@ chmod u+w readonly
 
 "$lm" train $long --steps 100000 --out gone > out 2> err &
 wait_for gone/state.safetensors
-rm -rf gone
+mv gone went # at once, while the training writes
 wait $!
 check "a directory that is removed on the way" [ $? = 1 ]
 check "one line says what is gone" lines 1 err
@@ -152,8 +152,8 @@ mkdir -p half && cp -r finished/. half && mkdir half/state.safetensors.new
 check "a state that cannot be written" fails 1 "half/state.safetensors.new: cannot write" train --resume half --steps 40 --quiet
 rmdir half/state.safetensors.new
 check "changes no weights either" untouched half
-mkdir -p old && cp -r finished/. old && mkdir old/config.txt.tmp
-check "a configuration that cannot be written" fails 1 "old/config.txt: cannot write" train $run --steps 2 --out old --quiet
+mkdir -p old && cp -r finished/. old && mkdir old/config.txt.new
+check "a configuration that cannot be written" fails 1 "old/config.txt.new: cannot write" train $run --steps 2 --out old --quiet
 check "costs no state" cmp finished/state.safetensors old/state.safetensors
 
 # -- Where nobody reads

@@ -172,7 +172,7 @@ static void write_options(FILE *file, const lm_settings *set) {
             write_option(file, set, &lm_options[i]);
 }
 
-void lm_write_config(gr_context *ctx, const lm_settings *set) {
+void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name) {
     char path[LM_PATH] = "", *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
@@ -180,7 +180,7 @@ void lm_write_config(gr_context *ctx, const lm_settings *set) {
     const bool whole = memory && !ferror(memory);
     if (!memory || fclose(memory) != 0 || !whole) gr_fail(ctx, LM_CONFIG, "no memory for the options");
     if (gr_ok(ctx)) {
-        gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, set->out, LM_CONFIG), size);
+        gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, set->out, name), size);
         gr_replace_write(&out, text, size);
         gr_replace_end(&out);
     }

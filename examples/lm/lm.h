@@ -72,8 +72,8 @@ bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *name
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
 void lm_close(gr_context *ctx, FILE *file, const char *name);
 
-/* config.txt: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
-void lm_write_config(gr_context *ctx, const lm_settings *set);
+/* config.txt under a name: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
+void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name);
 
 /* A whole file, "-" standard input, NUL behind it; malloc'd, NULL after an error. */
 char *lm_read(gr_context *ctx, const char *path, size_t *size);

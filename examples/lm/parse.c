@@ -80,11 +80,12 @@ static int check_needed(const lm_settings *set) {
 
 /* The run's own directory and configuration stand in for --out and --config. */
 static int use_resume(lm_settings *set, char path[LM_PATH]) {
-    if (*set->config || *set->preset || set->out)
-        return lm_wrong_usage(set, "--resume goes on with a run as it is; --%s does not go with it",
-                              *set->config   ? "config"
-                              : *set->preset ? "preset"
-                                             : "out");
+    const char *other = *set->config     ? "config"
+                        : *set->preset   ? "preset"
+                        : set->out       ? "out"
+                        : set->overwrite ? "overwrite"
+                                         : NULL;
+    if (other) return lm_wrong_usage(set, "--resume goes on with a run as it is; --%s does not go with it", other);
     if (snprintf(path, LM_PATH, "%s/%s", set->resume, LM_CONFIG) >= LM_PATH)
         return lm_wrong_usage(set, "--resume: the path is longer than %d bytes", LM_PATH - 1);
     return lm_set(set, (lm_source){.level = LM_BY_COMMAND}, "out", set->resume);

@@ -185,10 +185,22 @@ static void check_inputs(const lm_run *run, const char *name) {
     }
 }
 
+#define NEW ".new" /* what a file is called until it takes the old one's place */
+
+/* The new file takes the old one's place, or goes after an error. */
+static void put_in_place(lm_run *run, const char *staged, const char *name) {
+    char from[LM_PATH] = "", to[LM_PATH] = "";
+    lm_path(run->ctx, from, run->set->out, staged);
+    lm_path(run->ctx, to, run->set->out, name);
+    if (gr_ok(run->ctx) && rename(from, to) != 0) gr_fail(run->ctx, to, "cannot write: %s", strerror(errno));
+    if (!gr_ok(run->ctx)) unlink(from);
+}
+
 /* Of a run that was killed while it saved. */
 static void remove_leftovers(const lm_run *run) {
-    static const char *const names[] = {LM_MODEL ".new",     LM_LAST ".new",     LM_STATE ".new",
-                                        LM_MODEL ".new.tmp", LM_LAST ".new.tmp", LM_STATE ".new.tmp"};
+    static const char *const names[] = {LM_MODEL NEW,        LM_LAST NEW,         LM_STATE NEW,
+                                        LM_CONFIG NEW,       LM_MODEL NEW ".tmp", LM_LAST NEW ".tmp",
+                                        LM_STATE NEW ".tmp", LM_CONFIG NEW ".tmp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[LM_PATH] = "";
         lm_path(run->ctx, path, run->set->out, names[i]);
@@ -223,9 +235,11 @@ bool lm_run_begin(lm_run *run) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) check_inputs(run, files[i]);
     if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
     open_log(run);
-    if (gr_ok(run->ctx)) lm_write_config(run->ctx, set); /* where that fails, the older run is to stay whole */
-    if (gr_ok(run->ctx) && !resumed) forget(run);
     remove_leftovers(run);
+    if (gr_ok(run->ctx))
+        lm_write_config(run->ctx, set, LM_CONFIG NEW); /* where that fails, the older run stays whole */
+    if (gr_ok(run->ctx) && !resumed) forget(run);
+    put_in_place(run, LM_CONFIG NEW, LM_CONFIG);
     begin_log(run);
     return gr_ok(run->ctx);
 }
@@ -236,15 +250,6 @@ static void stage_model(lm_run *run, const char *name) {
     gr_context_reset(run->ctx);
 }
 
-/* The new file takes the old one's place, or goes after an error. */
-static void put_in_place(lm_run *run, const char *staged, const char *name) {
-    char from[LM_PATH] = "", to[LM_PATH] = "";
-    lm_path(run->ctx, from, run->set->out, staged);
-    lm_path(run->ctx, to, run->set->out, name);
-    if (gr_ok(run->ctx) && rename(from, to) != 0) gr_fail(run->ctx, to, "cannot write: %s", strerror(errno));
-    if (!gr_ok(run->ctx)) unlink(from);
-}
-
 /* The names are on the disk, too; what the files hold is already. */
 static void flush_directory(const char *path) {
     const int directory = open(path, O_RDONLY | O_DIRECTORY);
@@ -252,8 +257,6 @@ static void flush_directory(const char *path) {
     fsync(directory);
     close(directory);
 }
-
-#define NEW ".new"
 
 void lm_run_save(lm_run *run, bool best) {
     char path[LM_PATH] = "";
