@@ -11,7 +11,7 @@ static const double peak_rate = 3e-3;
 /* T + 1 ids: abcd|abcd, abcd|dcba, or, for induction, different letters over and over, abcabcabca. Returns the first
  * place after which the next id can be known. */
 static int make(int task, int32_t s[T + 1], gr_rng *rng) {
-    int32_t letter[LETTERS];
+    int32_t letter[LETTERS] = {0};
     for (int i = 0; i < LETTERS; i++) { /* a random order (Fisher and Yates) */
         const int j = (int)gr_rng_below(rng, (uint64_t)i + 1);
         letter[i] = letter[j], letter[j] = i;

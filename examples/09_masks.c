@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
     printf("\n");
     if (drawing) write_script(p.script, all, share);
     const bool drawn = !drawing || plot_close(&p);
-    const int status = gr_context_report(ctx) | !drawn;
+    const int status = gr_context_report(ctx) != 0 || !drawn;
     gr_context_free(ctx);
     return status;
 }

@@ -35,7 +35,7 @@ static inline gr_mask cost_mask(gr_context *ctx, int kind, long n) {
 
 /* One step: y (n, d) from q, k, v (n, d), and back from dL/dy = in[3]. */
 static inline void cost_step(int kind, gr_mask mask, gr_tensor *const in[4]) {
-    gr_tensor *weights, *y;
+    gr_tensor *weights = NULL, *y;
     gr_attention_options options = {.mask = mask, .weights = kind == TEXTBOOK ? &weights : NULL};
     if (kind == LINEAR)
         y = gr_linear_attention(in[0], in[1], in[2], true);

@@ -134,15 +134,30 @@ static gr_tensor *run_case(gr_context *ctx, gr_tensor **inputs, void *arg) {
     return y;
 }
 
-gr_gradcheck_result check_case(gr_context *ctx, const gradient_case *c, const mutant *m, unsigned *reached) {
-    gr_tensor *inputs[MOST_OPERANDS];
-    bool wanted[MOST_OPERANDS];
+static int make_operands(gr_context *ctx, const gradient_case *c, gr_tensor **inputs, bool *wanted) {
     int count = 0;
     for (int i = 0; i < operand_count(c); i++) {
         if (c->in[i].values == ABSENT) continue;
         wanted[count] = is_variable(&c->in[i]);
         inputs[count++] = make_operand(ctx, &c->in[i], i);
     }
+    return count;
+}
+
+gr_tensor *result_of_case(gr_context *ctx, const gradient_case *c, gr_tensor *inputs[MOST_OPERANDS]) {
+    bool wanted[MOST_OPERANDS];
+    trial t = {c, NULL, 0};
+    const int count = make_operands(ctx, c, inputs, wanted);
+    for (int i = 0; i < count; i++)
+        if (wanted[i]) gr_requires_grad(inputs[i]);
+    for (int i = count; i < MOST_OPERANDS; i++) inputs[i] = NULL;
+    return run_case(ctx, inputs, &t);
+}
+
+gr_gradcheck_result check_case(gr_context *ctx, const gradient_case *c, const mutant *m, unsigned *reached) {
+    gr_tensor *inputs[MOST_OPERANDS];
+    bool wanted[MOST_OPERANDS];
+    const int count = make_operands(ctx, c, inputs, wanted);
     trial t = {c, m, 0};
     gr_gradcheck_result result = gr_gradcheck(ctx, run_case, &t, count, inputs, wanted, (gr_gradcheck_config){0});
     if (reached) *reached = t.reached;

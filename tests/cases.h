@@ -132,6 +132,9 @@ void infect(const mutant *m, gr_node *last, const gr_node *end);
  * wanted. Ends the step. */
 gr_gradcheck_result check_case(gr_context *ctx, const gradient_case *c, const mutant *m, unsigned *reached);
 
+/* What a case gives, of operands that are variables where a gradient is wanted; NULL behind the last. */
+gr_tensor *result_of_case(gr_context *ctx, const gradient_case *c, gr_tensor *inputs[MOST_OPERANDS]);
+
 /* What the cases of an op show. A variadic op counts as three operands: first, middle, last. */
 typedef struct survey {
     int cases, operands;

@@ -33,7 +33,7 @@ static gr_tensor *attention(const gradient_case *c, gr_tensor **x) {
         o.mask = gr_mask_causal(), o.dropout = 0.3;
         break;
     case BLIND_ROW:
-        gr_data(but_first)[0] = 0;
+        if (!gr_is_inert(but_first)) gr_data(but_first)[0] = 0;
         o.mask = gr_mask_tensor(but_first);
         break;
     case SCALED_UP:

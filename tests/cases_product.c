@@ -39,6 +39,7 @@ static const gradient_case cases[] = {
     CASE(matmul, "batch and vector",             MATMUL, ON(IN(2, 4, 3), IN(3))),
     CASE(matmul, "batch",                        MATMUL, ON(IN(3, 2, 3), IN(3, 3, 2))),
     CASE(matmul, "two batch axes",               MATMUL, ON(IN(2, 3, 2, 3), IN(2, 3, 3, 2))),
+    CASE(matmul, "no matrix",                    MATMUL, ON(IN(0, 2, 3), IN(0, 3, 2))),
     CASE(matmul, "left matrix for all",          MATMUL, ON(IN(2, 3), IN(4, 3, 2))),
     CASE(matmul, "right matrix for all",         MATMUL, ON(IN(4, 2, 3), IN(3, 2))),
     CASE(matmul, "right matrix for two axes",    MATMUL, ON(IN(2, 2, 2, 3), IN(3, 2))),

@@ -13,9 +13,6 @@
 static const char *const isa_names[] = {"baseline", "avx2", "avx512", "neon"};
 enum { ISAS = sizeof isa_names / sizeof isa_names[0] };
 
-/* Without fused multiply-add, results differ by rounding. */
-static inline bool is_exact(const gr_kernels *k) { return strcmp(k->name, "baseline") != 0; }
-
 /* TAME numbers stay in [-3, 3]; SPECIAL adds NaN, infinities and zeros of both signs; WILD adds denormals and numbers
  * of every size up to the largest. */
 typedef enum kind { TAME, SPECIAL, WILD, KINDS } kind;
@@ -45,9 +42,9 @@ static inline void expect_same(const gr_kernels *k, const char *what, size_t n, 
                                const gr_real *wanted) {
     for (size_t i = 0; i < n; i++) {
         bool same = found[i] == wanted[i] || (found[i] != found[i] && wanted[i] != wanted[i]);
-        if (is_exact(k)) same = same && (found[i] != found[i] || memcmp(&found[i], &wanted[i], sizeof *found) == 0);
+        if (k->exact) same = same && (found[i] != found[i] || memcmp(&found[i], &wanted[i], sizeof *found) == 0);
         double error = fabs((double)found[i] - (double)wanted[i]);
-        if (!is_exact(k)) same = same || error <= 10 * TOLERANCE * (1 + fabs((double)wanted[i]));
+        if (!k->exact) same = same || error <= 10 * TOLERANCE * (1 + fabs((double)wanted[i]));
         if (!same)
             ck_abort_msg("%s, %s: element %zu of %zu is %.17g, not %.17g", k->name, what, i, n, (double)found[i],
                          (double)wanted[i]);

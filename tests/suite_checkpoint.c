@@ -50,6 +50,18 @@ TEST(a_model_comes_back_bit_for_bit_without_dropout_among_other_parameters) {
     unlink(path);
 }
 
+/* FNV-1a (Fowler, Noll and Vo) of a file from x86-64, other after a change of the format or of the initial weights. */
+TEST(a_file_has_the_same_bytes_from_every_machine) {
+    static char bytes[ROOM];
+    const uint64_t wanted = sizeof(gr_real) == sizeof(float) ? 0x16e37089885d8091 : 0x31173141af8b5dd8;
+    uint64_t hash = 14695981039346656037u;
+    const char *path = saved(model());
+    const size_t size = read_file(path, bytes);
+    for (size_t i = 0; i < size; i++) hash = (hash ^ (uint8_t)bytes[i]) * 1099511628211u;
+    unlink(path);
+    ck_assert_msg(hash == wanted, "0x%llx", (unsigned long long)hash);
+}
+
 static const struct {
     const char *from, *to, *message;
 } change[] = {
@@ -138,7 +150,7 @@ TEST(what_is_no_model_file_is_refused_with_its_name) {
 Suite *checkpoint_suite(void) {
     Suite *suite = suite_create("checkpoint");
     GROUP(suite, "files", a_model_comes_back_bit_for_bit_without_dropout_among_other_parameters,
-          what_is_no_model_file_is_refused_with_its_name);
+          a_file_has_the_same_bytes_from_every_machine, what_is_no_model_file_is_refused_with_its_name);
     add_rows(suite, "changes", a_file_that_does_not_agree_with_itself_is_refused_and_nothing_changes, CHANGES);
     return suite;
 }

@@ -95,7 +95,7 @@ static const char *bad_sample(int at, int64_t *id) {
         {x, {.temperature = 1, .top_p = 1.5}, &rng, "sample: top_p 1.5 is not in [0, 1]"},
         {x, {.temperature = 1, .top_p = NAN}, &rng, "sample: top_p nan is not in [0, 1]"},
         {x, {.temperature = 1}, NULL, "sample: rng is NULL"},
-        {gr_expand(gr_full(ctx, GR_SHAPE(1), 1), GR_SHAPE(1LL << 61)), {.temperature = 1}, &rng, "are too many"},
+        {gr_expand(gr_full(ctx, GR_SHAPE(1), 1), GR_SHAPE(MOST_IN_A_TENSOR)), {.temperature = 1}, &rng, "are too many"},
     };
     if (at >= (int)(sizeof bad / sizeof *bad)) return NULL;
     *id = gr_sample(bad[at].logits, bad[at].how, bad[at].rng);

@@ -101,11 +101,13 @@ TEST(a_map_stays_within_its_operands) {
 
 /* -- Rows ---------------------------------------------------------------------------------------------------------- */
 
+static const gr_center about = {GR_R(0.3), GR_R(0.007)};
+
 static void run_reductions(const gr_kernels *k, size_t n) {
     const gr_real *x = numbers(0, n), *y = numbers(1, n);
     size_t first = 0;
     k->sum(n, x, GR_R(0.3));
-    k->sum_squares(n, x, GR_R(0.3), GR_R(1.7));
+    k->sum_squares(n, x, about, GR_R(1.7));
     k->logsumexp(n, x);
     k->dot(n, x, y);
     if (n > 0) k->max(n, x, &first);
@@ -144,11 +146,11 @@ static void run_attention(const gr_kernels *k, size_t n) {
 
 static void run_norms(const gr_kernels *k, size_t n) {
     gr_real *y = numbers(0, n), *x = numbers(1, n), *w = numbers(2, n), *b = numbers(3, n);
-    k->normalize(n, y, x, GR_R(0.3), GR_R(1.7), w, b);
-    k->normalize(n, y, x, GR_R(0.3), GR_R(1.7), NULL, NULL);
-    k->normalize_dx(n, y, b, x, GR_R(0.3), GR_R(1.7), w, true);
-    k->normalize_dx(n, y, b, x, 0, GR_R(1.7), NULL, false);
-    k->normalize_dw(n, y, b, x, GR_R(0.3), GR_R(1.7));
+    k->normalize(n, y, x, about, GR_R(1.7), w, b);
+    k->normalize(n, y, x, about, GR_R(1.7), NULL, NULL);
+    k->normalize_dx(n, y, b, x, about, GR_R(1.7), w, true);
+    k->normalize_dx(n, y, b, x, (gr_center){0, 0}, GR_R(1.7), NULL, false);
+    k->normalize_dw(n, y, b, x, about, GR_R(1.7));
 }
 
 static void run_updates(const gr_kernels *k, size_t n) {

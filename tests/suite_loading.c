@@ -1,7 +1,8 @@
 /* Files that other programs wrote: every type of value, nanoGPT's state dict, JSON as it may be; and files that mean
  * harm. */
+#include "nn/files.h"
 #include "nn/safetensors.h"
-#include "nn_support.h"
+#include "file_support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +10,6 @@
 #include <unistd.h>
 
 enum { ROOM = 1 << 20 };
-
-/* A file with this header and so many bytes of values (NULL: zeros); its path. */
-static const char *file_of(const char *header, size_t length, const void *values, size_t size) {
-    static uint8_t bytes[ROOM];
-    ck_assert(8 + length + size <= ROOM);
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)length >> 8 * i);
-    memcpy(bytes + 8, header, length);
-    memset(bytes + 8 + length, 0, size);
-    if (values) memcpy(bytes + 8 + length, values, size);
-    return temporary_file(bytes, 8 + length + size);
-}
 
 /* -- Values -------------------------------------------------------------------------------------------------------- */
 
@@ -69,16 +59,23 @@ TEST(every_value_of_sixteen_bits_is_read_exactly) {
     }
 }
 
-/* The machine's own order of bytes is little-endian wherever these tests run. */
 TEST(float_and_double_values_are_read_exactly_where_gr_real_can) {
     static const float f[] = {0, -0.0F, 1, -0.1F, 1e-45F, 1.17549435e-38F, 3.40282347e38F, INFINITY, -INFINITY, NAN};
     static const double d[] = {0, -0.0, 1, -0.1, 5e-324, 2.2e-308, 1.7976931348623157e308, INFINITY, -INFINITY, NAN};
     enum { N = sizeof f / sizeof *f };
+    uint8_t of_f[sizeof f], of_d[sizeof d];
     double value[N];
-    read_as("F32", N, f, sizeof f, value);
+    for (size_t i = 0; i < N; i++) {
+        uint32_t single;
+        uint64_t twice;
+        memcpy(&single, &f[i], sizeof single), memcpy(&twice, &d[i], sizeof twice);
+        gr_store_little(single, sizeof single, of_f + i * sizeof single);
+        gr_store_little(twice, sizeof twice, of_d + i * sizeof twice);
+    }
+    read_as("F32", N, of_f, sizeof f, value);
     for (int i = 0; i < N; i++)
         ck_assert(i == N - 1 ? isnan(value[i]) : value[i] == (double)f[i] && !signbit(value[i]) == !signbit(f[i]));
-    read_as("F64", N, d, sizeof d, value);
+    read_as("F64", N, of_d, sizeof d, value);
     for (int i = 0; i < N; i++) ck_assert(i == N - 1 ? isnan(value[i]) : value[i] == (double)(gr_real)d[i]);
 }
 

@@ -159,7 +159,7 @@ TEST(operands_may_have_any_strides) {
 TEST(numbers_of_every_kind_give_the_bits_of_the_reference) {
     const gr_kernels *k = gr_kernels_select(isa_names[_i]);
     const size_t size[][3] = {{7, 17, 3}, {13, 37, 9}, {31, 33, 1}, {12, 32, 2}, {29, 60, 260}};
-    for (int of = SPECIAL; k && of < (is_exact(k) ? KINDS : WILD); of++) {
+    for (int of = SPECIAL; k && of < (k->exact ? KINDS : WILD); of++) {
         draw_operands((kind)of);
         for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
             for (int accumulate = 0; accumulate < 2; accumulate++)

@@ -1,10 +1,8 @@
 /* A steady training step asks the system for no memory, and leaves the floating-point environment as it found it. */
+#include "faults.h"
 #include "nn_support.h"
 
 #include <fenv.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 /* A sanitizer has an allocator, and threads, of its own. */
 #if defined __SANITIZE_ADDRESS__
@@ -18,38 +16,7 @@
 #    define SANITIZED false
 #endif
 
-/* -- Counting calls ------------------------------------------------------------------------------------------------ */
-
-/* The linker leads the calls of the library and of the tests here (--wrap, in the Makefile); __real_ is the system's.
- * Only GNU linkers can. */
-#ifdef __linux__
-enum { COUNTS = true };
-static atomic_int calls;
-
-#    define WRAP(result, name, declared, passed) \
-        result __real_##name declared;           \
-        result __wrap_##name declared;           \
-        result __wrap_##name declared {          \
-            calls++;                             \
-            return __real_##name passed;         \
-        }
-WRAP(void *, malloc, (size_t size), (size))
-WRAP(void *, calloc, (size_t count, size_t size), (count, size))
-WRAP(void *, realloc, (void *old, size_t size), (old, size))
-WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size))
-WRAP(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size))
-WRAP(void *, mmap, (void *at, size_t size, int access, int flags, int file, off_t from),
-     (at, size, access, flags, file, from))
-WRAP(int, munmap, (void *at, size_t size), (at, size))
-void __real_free(void *old);
-void __wrap_free(void *old);
-void __wrap_free(void *old) {
-    calls++;
-    __real_free(old);
-}
-#else
-enum { COUNTS = false, calls = 0 };
-#endif
+static int calls(void) { return faults_counted(FAULT_SYSTEM_MEMORY); }
 
 /* -- A small training ---------------------------------------------------------------------------------------------- */
 
@@ -88,28 +55,28 @@ static void train(training *t, int steps) {
 }
 
 TEST(a_steady_step_asks_the_system_for_nothing) {
-    if (!COUNTS || SANITIZED) return;
+    if (!faults_possible || SANITIZED) return;
     training t = begin();
     use_threads(_i + 1);
     train(&t, WARM_UP);
-    const int before = calls;
+    const int before = calls();
     train(&t, STEPS);
-    const int asked = calls - before;
+    const int asked = calls() - before;
     ck_assert_msg(gr_ok(ctx), "%s", gr_error_message(ctx));
     ck_assert_msg(asked == 0, "%d calls in %d steps", asked, STEPS);
 }
 
 TEST(a_new_context_does_ask) {
-    if (!COUNTS || SANITIZED) return;
-    const int before = calls;
+    if (!faults_possible || SANITIZED) return;
+    const int before = calls();
     gr_context *other = gr_context_new();
-    const int made = calls;
+    const int made = calls();
     gr_zeros(other, GR_SHAPE(3));
-    const int filled = calls;
+    const int filled = calls();
     gr_context_free(other);
     ck_assert_int_gt(made, before);
     ck_assert_int_gt(filled, made);
-    ck_assert_int_gt(calls, filled);
+    ck_assert_int_gt(calls(), filled);
 }
 
 /* -- The floating-point environment -------------------------------------------------------------------------------- */

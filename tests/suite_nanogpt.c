@@ -1,5 +1,6 @@
 /* A state dict of nanoGPT's GPT, saved to safetensors: the same names and layouts, and what its writer may add, leave
  * out, or hold in another type. And a file that is damaged anywhere. */
+#include "nn/files.h"
 #include "nn_support.h"
 
 #include <stdio.h>
@@ -23,7 +24,8 @@ typedef struct writing {
 #define VOCABULARY ",\"vocabulary\":\"6162636465\""
 
 static struct {
-    char header[ROOM / 2], values[ROOM / 2], file[ROOM];
+    char header[ROOM / 2];
+    uint8_t values[ROOM / 2], file[ROOM];
     size_t length, size;
 } w;
 
@@ -46,24 +48,24 @@ static unsigned size_of(const char *type) {
 }
 
 /* Values are k / 8 with |k| <= 5: exact in every type; the bits are those of a float, or cut from them. */
-static void put(const char *type, double value, char *out) {
+static void put(const char *type, double value, uint8_t *out) {
     const float f = (float)value;
     uint32_t bits;
+    uint64_t wide;
     memcpy(&bits, &f, sizeof bits);
-    const uint16_t upper = (uint16_t)(bits >> 16);
+    memcpy(&wide, &value, sizeof wide);
     const int exponent = (int)(bits >> 23 & 0xFF) - 127 + 15;
-    const uint16_t half =
-        (uint16_t)(value == 0 ? 0 : (bits >> 31 << 15) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3FF));
-    if (strcmp(type, "F64") == 0) memcpy(out, &value, sizeof value);
-    if (strcmp(type, "F32") == 0) memcpy(out, &f, sizeof f);
-    if (strcmp(type, "BF16") == 0) memcpy(out, &upper, sizeof upper);
-    if (strcmp(type, "F16") == 0) memcpy(out, &half, sizeof half);
+    const uint32_t half = value == 0 ? 0 : (bits >> 31 << 15) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3FF);
+    if (strcmp(type, "F64") == 0) gr_store_little(wide, 8, out);
+    if (strcmp(type, "F32") == 0) gr_store_little(bits, 4, out);
+    if (strcmp(type, "BF16") == 0) gr_store_little(bits >> 16, 2, out);
+    if (strcmp(type, "F16") == 0) gr_store_little(half, 2, out);
 }
 
 static void add(const char *name, const char *type, gr_tensor *x, double more) {
     char shape[64];
     const unsigned bytes = size_of(type);
-    char *at = w.values + w.size;
+    uint8_t *at = w.values + w.size;
     snprintf(shape, sizeof shape, gr_ndim(x) == 2 ? "[%d,%d]" : "[%d]", (int)gr_dim(x, 0), (int)gr_dim(x, 1));
     declare(name, type, shape, (size_t)gr_numel(x) * bytes);
     for (int64_t i = 0; i < gr_numel(x); i++)
@@ -87,7 +89,7 @@ static const char *written(gr_gpt *gpt, writing how) {
     }
     if (how.head != NO_HEAD) add("lm_head.weight", how.type, gpt->wte.weight, how.head == OTHER_HEAD ? 0.5 : 0);
     header("}");
-    for (int i = 0; i < 8; i++) w.file[i] = (char)(w.length >> 8 * i);
+    gr_store_little(w.length, 8, w.file);
     memcpy(w.file + 8, w.header, w.length);
     memcpy(w.file + 8 + w.length, w.values, w.size);
     return temporary_file(w.file, 8 + w.length + w.size);
@@ -222,7 +224,8 @@ TEST(a_header_with_a_false_bit_anywhere_does_no_harm) {
     gr_gpt *gpt = model(false);
     const char *path = written(gpt, good[3]);
     for (size_t at = 0; at < 8 + w.length; at++) {
-        const char bit = (char)(1 << gr_rng_below(&rng, 8)), *name;
+        const uint8_t bit = (uint8_t)(1 << gr_rng_below(&rng, 8));
+        const char *name;
         w.file[at] ^= bit;
         unlink(path);
         path = temporary_file(w.file, 8 + w.length + w.size);

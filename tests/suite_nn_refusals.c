@@ -1,13 +1,18 @@
 /* Models and layers that cannot be, and input that does not fit them: refused, and nothing is made or changed. */
 #include "nn_support.h"
 
+#include "nn/safetensors.h"
+
 #include <string.h>
+#include <unistd.h>
 
 enum { V = 7, T = 5, C = 6, H = 3, L = 2, B = 2 };
 static const gr_gpt_config tiny = {
     .vocab = V, .context = T, .layers = L, .heads = H, .width = C, .bias = true, .seed = 5};
 static const int32_t some_ids[] = {1, 4, 1, 0, 6, 0, 2, 1, 3, 5, 0};
 static const gr_tokens tokens = {some_ids, B, T};
+
+static gr_gpt *sound; /* a model that bad calls must leave as it is */
 
 #define REFUSED(call, message) \
     if (at-- == 0) return (void)(call), message;
@@ -33,7 +38,7 @@ static const char *bad_model(int at) {
     REFUSED(model(3, 8, 1, 1, 4, -0.5), "gpt: dropout -0.5 is not in [0, 1)")
     REFUSED(model(3, 8, 1, 1, 4, NAN), "gpt: dropout nan is not in [0, 1)")
     REFUSED(model(3, 8, INT64_MAX, 1, 4, 0), "gpt: 9223372036854775807 layers are too many")
-    REFUSED(model(3, 8, 1LL << 40, 1, 4, 0), "out of memory")
+    REFUSED(model(3, 8, (int64_t)(PTRDIFF_MAX / sizeof(gr_block_layer)), 1, 4, 0), "out of memory")
     REFUSED(model(3, INT64_MAX, 1, 1, 4, 0), "too many elements")
     REFUSED(model(INT64_MAX, 8, 1, 1, INT64_MAX, 0), "too many elements")
     return NULL;
@@ -44,7 +49,7 @@ static const char *bad_layer(int at) {
     const gr_linear_config wild = {.in = 2, .out = 2, .std = NAN}, fine = {.in = 2, .out = 2};
     const gr_multihead_config uneven = {.width = 6, .heads = 4}, headless = {.width = 6}, none = {.heads = 1};
     const gr_multihead_config huge = {.width = INT64_MAX, .heads = 1};
-    const gr_attention_config narrow = {.d_model = 4, .d_v = -1}, empty = {.d_k = 2};
+    const gr_attention_config narrow = {.d_model = 4, .d_v = -1}, empty = {.d_k = 2}, thin = {.d_model = 4, .d_k = -1};
     REFUSED(gr_linear_new(ctx, "fc", no_in, &rng), "linear: fc: sizes 0 and 2; they must be at least 1")
     REFUSED(gr_linear_new(ctx, NULL, no_out, &rng), "linear: : sizes 2 and -1; they must be at least 1")
     REFUSED(gr_linear_new(ctx, "fc", wild, &rng), "linear: fc: std nan; it must be finite and not negative")
@@ -62,10 +67,44 @@ static const char *bad_layer(int at) {
     REFUSED(gr_attention_new(ctx, "a", empty, &rng), "d_model 0")
     REFUSED(gr_attention_new(ctx, "a", narrow, &rng), "d_v -1")
     REFUSED(gr_attention_projections_new(ctx, "a", narrow, &rng), "d_v -1")
+    REFUSED(gr_attention_new(ctx, "a", thin, &rng), "d_k -1")
+    REFUSED(gr_linear_new(ctx, NULL, wild, &rng), "linear: : std nan; it must be finite and not negative")
     return NULL;
 }
 
-static gr_gpt *sound; /* a model that bad calls must leave as it is */
+static gr_attention_layer head_of(gr_attention_style style) {
+    return gr_attention_new(ctx, "a", (gr_attention_config){.d_model = 4, .style = style}, &rng);
+}
+
+static const char *bad_style(int at) {
+    const int64_t most = INT32_MAX;
+    REFUSED(head_of((gr_attention_style){.kind = (gr_attention_kind)(GR_LINEAR + 1)}), "no attention is of kind 6")
+    REFUSED(head_of((gr_attention_style){.kind = GR_WINDOW, .window = -1}), "attention: window -1, global 0, block ")
+    REFUSED(head_of((gr_attention_style){.kind = GR_WINDOW, .global = -1}), "attention: window 64, global -1, block ")
+    REFUSED(head_of((gr_attention_style){.kind = GR_SPARSE, .block = -2}),
+            "block -2; at least 1, 0 and 1, at most 2147")
+    REFUSED(head_of((gr_attention_style){.kind = GR_WINDOW, .window = most + 1}), "window 2147483648, global 0")
+    REFUSED(head_of((gr_attention_style){.kind = GR_WINDOW, .global = most + 1}), "global 2147483648, block")
+    REFUSED(head_of((gr_attention_style){.kind = GR_SPARSE, .block = most + 1}), "block 2147483648; at least")
+    REFUSED(gr_gpt_new(ctx, (gr_gpt_config){.vocab = V,
+                                            .context = T,
+                                            .layers = L,
+                                            .heads = H,
+                                            .width = C,
+                                            .positions = (gr_positions)(GR_ROTARY + 1)}),
+            "gpt: no positions are of kind 2")
+    return NULL;
+}
+
+/* Linear attention keeps no weights that a mask could hide. */
+static const char *bad_mask(int at) {
+    gr_multihead_layer heads = sound->h->attn;
+    heads.style.kind = GR_LINEAR;
+    gr_tensor *x = gr_zeros(ctx, GR_SHAPE(1, T, C));
+    REFUSED(gr_multihead_forward(&heads, x, gr_causal_mask(ctx, T)).output, "attention: linear attention takes no mask")
+    REFUSED(gr_attention_projections_forward(NULL, x), "linear: the layer is NULL")
+    return NULL;
+}
 
 static gr_tensor *of_ids(int32_t id, int64_t batch, int64_t time) {
     static int32_t ids[2 * T];
@@ -115,6 +154,8 @@ static void expect_refusals(const char *(*call)(int at)) {
 TEST(a_bad_model_is_refused_and_nothing_is_made) { expect_refusals(bad_model); }
 TEST(a_bad_layer_is_refused_and_nothing_is_made) { expect_refusals(bad_layer); }
 TEST(bad_input_is_refused_and_changes_nothing) { expect_refusals(bad_forward); }
+TEST(a_style_that_cannot_be_is_refused) { expect_refusals(bad_style); }
+TEST(a_mask_that_cannot_be_is_refused) { expect_refusals(bad_mask); }
 
 TEST(a_model_that_was_refused_stays_inert) {
     gr_gpt *gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = 0});
@@ -125,7 +166,63 @@ TEST(a_model_that_was_refused_stays_inert) {
     EXPECT_ERROR("after an error that has been cleared since");
 }
 
+TEST(a_model_that_was_refused_can_neither_write_nor_be_saved) {
+    int32_t ids[4] = {0};
+    const gr_tokenizer letters = {.size = 3};
+    gr_gpt *gpt = model(3, 8, 1, 1, 4, 2);
+    EXPECT_ERROR("dropout 2");
+    ck_assert(!gr_gpt_save(gpt, &letters, "nowhere/at-all"));
+    EXPECT_ERROR("the model could not be made, after an error that has been cleared since");
+    ck_assert(!gr_state_save(gpt, gr_adamw_new(ctx, (gr_adamw_config){0}), (gr_resume){0}, "nowhere/at-all"));
+    EXPECT_ERROR("the model could not be made, after an error that has been cleared since");
+    gr_gpt_generate(gpt, ids, 1, (gr_generation){.total = 4});
+    ck_assert(ids[1] == 0 && !gr_gpt_generate(NULL, ids, 1, (gr_generation){.total = 4}));
+    gr_error_clear(ctx);
+    gpt = model(3, 8, 1, 1, 4, 0);
+    ck_assert(!gr_gpt_save(gpt, NULL, "nowhere/at-all"));
+    EXPECT_ERROR("nowhere/at-all: ");
+    ck_assert(!gr_gpt_save(NULL, NULL, "nowhere/at-all") && !gr_tokenizer_load(ctx, NULL, &(gr_tokenizer){0}));
+    EXPECT_ERROR("load: path is NULL");
+    gr_fail(ctx, "edges", "on purpose");
+    gr_tensor *inert = gr_scalar(ctx, 1);
+    ck_assert(!gr_gpt_save(gpt, &letters, "nowhere/at-all"));
+    gr_error_clear(ctx);
+    ck_assert_int_eq(gr_sample(inert, (gr_sampling){0}, NULL), -1);
+    EXPECT_ERROR("sample: logits were made after an error that has been cleared since");
+}
+
+TEST(names_in_a_file_may_hold_any_byte) {
+    const char *path = temporary_file("", 0);
+    gr_tensor *x = counting(GR_SHAPE(2)), *y = gr_zeros(ctx, GR_SHAPE(2));
+    const gr_note note = {"a \"note\"", "line\n\ttab \\ \x01"};
+    const gr_safetensors_entry entry = {"x\r\"\\", x};
+    gr_safetensors in;
+    ck_assert(gr_safetensors_write(ctx, path, (gr_safetensors_content){&note, 1, &entry, 1}));
+    ck_assert_msg(gr_safetensors_open(ctx, path, &in), "%s", gr_error_message(ctx));
+    ck_assert_str_eq(gr_safetensors_note(&in, note.key), note.value);
+    const gr_stored *stored = gr_safetensors_find(&in, entry.name);
+    ck_assert_ptr_nonnull(stored);
+    ck_assert(gr_safetensors_read(&in, stored, y));
+    EXPECT(y, 0, 1);
+    ck_assert(!gr_safetensors_read(&in, stored, gr_zeros(ctx, GR_SHAPE(3))));
+    EXPECT_ERROR("the file has the shape (2,), the model (3,)");
+    gr_safetensors_close(&in);
+    unlink(path);
+}
+
+TEST(a_corpus_needs_a_place_to_read_to) {
+    gr_corpus *corpus = gr_corpus_from(ctx, (const uint8_t *)"abcabc", 6, GR_CHARS);
+    uint8_t byte;
+    ck_assert(!gr_corpus_read(corpus, GR_TRAIN, 0, 1, NULL));
+    EXPECT_ERROR("out is NULL");
+    ck_assert(gr_corpus_read(corpus, GR_TRAIN, 0, 0, NULL) && gr_corpus_read(corpus, GR_TRAIN, 0, 1, &byte));
+    ck_assert(byte == 'a' && gr_corpus_tokenizer(NULL)->size == 0);
+    gr_corpus_batch(corpus, GR_TRAIN, NULL, 1, 2);
+    EXPECT_ERROR("rng is NULL");
+}
+
 TEST(without_a_context_nothing_happens) {
+    ck_assert(gr_is_inert(gr_embedding_forward(NULL, tokens)));
     gr_gpt *gpt = gr_gpt_new(NULL, tiny);
     ck_assert_ptr_nonnull(gpt);
     gr_gpt_training(gpt, true), gr_gpt_training(NULL, true);
@@ -138,9 +235,10 @@ TEST(without_a_context_nothing_happens) {
 }
 
 Suite *nn_refusals_suite(void) {
-    Suite *suite = suite_create("nn refusals");
+    Suite *suite = suite_create("nn_refusals");
     GROUP(suite, "bad use", a_bad_model_is_refused_and_nothing_is_made, a_bad_layer_is_refused_and_nothing_is_made,
-          bad_input_is_refused_and_changes_nothing, a_model_that_was_refused_stays_inert,
-          without_a_context_nothing_happens);
+          bad_input_is_refused_and_changes_nothing, a_style_that_cannot_be_is_refused, a_mask_that_cannot_be_is_refused,
+          a_model_that_was_refused_stays_inert, a_model_that_was_refused_can_neither_write_nor_be_saved,
+          names_in_a_file_may_hold_any_byte, a_corpus_needs_a_place_to_read_to, without_a_context_nothing_happens);
     return suite;
 }

@@ -15,8 +15,8 @@ static void make_operands(void) {
     plums = gr_named(counting(GR_SHAPE(3, 2, 3)), "plums");
     v3 = counting(GR_SHAPE(3)), v4 = counting(GR_SHAPE(4)), number = gr_scalar(ctx, 2);
     empty = gr_zeros(ctx, GR_SHAPE(2, 0)), six = gr_zeros(ctx, GR_SHAPE(1, 1, 1, 1, 1, 2));
-    huge = gr_expand(gr_full(ctx, GR_SHAPE(1, 1), 1), GR_SHAPE(INT64_MAX / 64, 1)); /* of one number */
-    vast = gr_expand(number, GR_SHAPE(INT64_MAX / 2 + 1));
+    huge = gr_expand(gr_full(ctx, GR_SHAPE(1, 1), 1), GR_SHAPE(MOST_IN_A_TENSOR, 1)); /* of one number */
+    vast = gr_expand(number, GR_SHAPE(PTRDIFF_MAX / 2 + 1));
     foreign = gr_named(gr_zeros(elsewhere, GR_SHAPE(2, 3)), "foreign");
     w = gr_parameter(counting(GR_SHAPE(2)), "w");
     loss = gr_sum(gr_square(w), GR_ALL);
@@ -150,7 +150,7 @@ static refusal views(int at) {
     CALL(gr_expand(apples, GR_SHAPE(2, 4)), "expand: apples (2, 3)", "(2, 4)")
     CALL(gr_expand(apples, GR_SHAPE(3)), "expand: ", "(3,)")
     CALL(gr_expand(v3, GR_SHAPE(-1, 3)), "expand: ", "(-1, 3)")
-    CALL(gr_expand(huge, GR_SHAPE(INT64_MAX / 64, 99)), "expand: ")
+    CALL(gr_expand(huge, GR_SHAPE(MOST_IN_A_TENSOR, 99)), "expand: ")
     CALL(gr_expand(number, seven), "expand: ", "more than 6 axes")
     END
 }
@@ -230,7 +230,7 @@ static refusal rows(int at) {
     CALL(gr_layernorm(number, NULL, NULL, 0), "layernorm: ")
     CALL(gr_rmsnorm(apples, v4, 0), "rmsnorm: apples (2, 3), weight (4,)")
     CALL(gr_rmsnorm(empty, NULL, 0), "rmsnorm: ")
-    CALL(gr_softmax(gr_expand(number, GR_SHAPE(INT64_MAX / 16))), "out of memory")
+    CALL(gr_softmax(gr_expand(number, GR_SHAPE(MOST_IN_A_TENSOR))), "out of memory")
     CALL(gr_dropout(apples, 1, &rng), "dropout: apples (2, 3)", "p is 1", "[0, 1)")
     END
 }

@@ -108,6 +108,22 @@ TEST(normalisations_give_their_formulas) {
         }
 }
 
+/* Of two numbers c and c + d, v = (d / 2)^2: dx_0 = -dx_1 = rstd (g_0 - g_1) / 2 eps / (v + eps), what is left where
+ * terms 1 + v / eps times as large cancel. */
+TEST(close_numbers_keep_the_digits_in_which_they_differ) {
+    const double eps = 1e-5, tolerance = sizeof(gr_real) == sizeof(float) ? 3e-5 : 1e-13;
+    for (int i = 0; i < 1000; i++) {
+        gr_tensor *x = gr_requires_grad(gr_uniform(ctx, GR_SHAPE(2), 0.5, 1.5, &rng)), *g = drawn(GR_SHAPE(2), -2, 2);
+        gr_data(x)[1] = gr_data(x)[0] + (gr_real)(0.02 * gr_rng_uniform(&rng));
+        ck_assert(gr_backward_from(gr_layernorm(x, NULL, NULL, eps), g));
+        const double half = ((double)gr_data(x)[1] - (double)gr_data(x)[0]) / 2, v = half * half;
+        const double wanted = ((double)gr_data(g)[0] - (double)gr_data(g)[1]) / 2 * eps / (sqrt(v + eps) * (v + eps));
+        const double found = (double)gr_data(gr_grad(x))[0];
+        ck_assert_double_le(fabs(found - wanted), tolerance * fmax(1, fabs(wanted)));
+        gr_context_reset(ctx);
+    }
+}
+
 /* -- Losses -------------------------------------------------------------------------------------------------------- */
 
 static void compare_cross_entropy(gr_tensor *logits, int64_t batch, int64_t time) {
@@ -179,7 +195,8 @@ Suite *rows_suite(void) {
     Suite *suite = suite_create("rows");
     GROUP(suite, "softmax", softmax_and_its_logarithm_give_their_formulas, softmax_of_a_scalar_is_1,
           masked_softmax_is_softmax_of_what_the_mask_shows);
-    GROUP(suite, "normalisation", normalisations_give_their_formulas);
+    GROUP(suite, "normalisation", normalisations_give_their_formulas,
+          close_numbers_keep_the_digits_in_which_they_differ);
     GROUP(suite, "losses", cross_entropy_is_the_mean_of_minus_log_softmax, mse_is_the_mean_of_squares);
     GROUP(suite, "picking", gather_rows_copies_rows, a_row_gathered_twice_gets_both_gradients, ids_are_copied);
     return suite;

@@ -131,6 +131,24 @@ static const struct {
     {"[48,16]", "[16,48]", "transformer.h.0.attn.c_attn.weight: the file has the shape (16, 48), the model (48, 16)"},
     {"\"best\":\"4010", "\"best\":\"7ff8", "metadata: best is no loss: nan"},
     {"\"best\":\"4010000000000000", "\"best\":\"fff0000000000000", "metadata: best is no loss: -inf"},
+    {"\"best\":\"4010000000000000", "\"best\":\"401000000000000g",
+     "best is \"401000000000000g\"; it must be the 16 hexa"},
+    {"\"best\":\"4010000000000000", "\"best\":\"401000000\",\"x\":\"",
+     "best is \"401000000\"; it must be the 16 hexadecimal"},
+    {"\"best\":\"4010000000000000", "\"best\":\" 010000000000000", "best is \" 010000000000000\"; it must be the 16"},
+    {"\"best\":\"4010000000000000", "\"best\":\"\",\"x\":\"000000000", "best is \"\"; it must be the 16 hexadecimal"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"7 0  \"", "metadata: rng is \"7 0  \"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"7 000\"", "metadata: rng is \"7 000\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"70000\"", "metadata: rng is \"70000\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"7 -10\"", "metadata: rng is \"7 -10\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"- 0 0\"", "metadata: rng is \"- 0 0\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"7 0 a\"", "metadata: rng is \"7 0 a\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\"", "\"rng\":\"a 0 0\"", "metadata: rng is \"a 0 0\"; it must be seed, stream and counter"},
+    {"\"rng\":\"7 0 0\",\"best\":\"40", "\"rng\":\"7 0 0x\",\"best\":\"4",
+     "metadata: rng is \"7 0 0x\"; it must be seed"},
+    {"\"step\":\"0\"", "\"step\":\"+\"", "metadata: step is \"+\"; it must be a whole number"},
+    {"\"optimiser_step\":\"0\"", "\"optimiser_step\":\"-\"", "metadata: optimiser_step is \"-\"; it must be a whole"},
+    {"\"v.transformer.wte.weight\"", "\"v.transformer.wte.height\"", "v.transformer.wte.weight (30, 16) is missing"},
 };
 enum { CHANGES = sizeof change / sizeof *change };
 
@@ -151,6 +169,28 @@ TEST(a_state_that_has_been_edited_is_refused) {
     ck_assert(!gr_state_load(r.gpt, r.adamw, NULL, path));
     expect_message(&r, change[_i].message);
     ck_assert(same_tensors(before, snapshot(r.c)));
+    unlink(path);
+    gr_context_free(r.c);
+}
+
+TEST(a_state_with_a_tensor_too_many_is_refused) {
+    static char bytes[1 << 20];
+    static const char more[] = "{\"more\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},     ";
+    enum { LENGTH = sizeof(uint64_t), MORE = sizeof more - 2 }; /* a multiple of 8; the old { is replaced */
+    run r = start();
+    const char *path = temporary_file("", 0);
+    ck_assert(gr_state_save(r.gpt, r.adamw, r.at, path));
+    FILE *file = fopen(path, "rb");
+    const size_t size = file ? fread(bytes, 1, sizeof bytes - MORE, file) : 0;
+    ck_assert(file && fclose(file) == 0);
+    unlink(path);
+    memmove(bytes + LENGTH + MORE, bytes + LENGTH, size - LENGTH);
+    memcpy(bytes + LENGTH, more, MORE + 1);
+    const uint64_t length = MORE + (uint64_t)(uint8_t)bytes[0] + 256 * (uint64_t)(uint8_t)bytes[1];
+    bytes[0] = (char)(length % 256), bytes[1] = (char)(length / 256);
+    path = temporary_file(bytes, size + MORE);
+    ck_assert(!gr_state_load(r.gpt, r.adamw, NULL, path));
+    expect_message(&r, ": 85 tensors, the run has 84");
     unlink(path);
     gr_context_free(r.c);
 }
@@ -202,6 +242,6 @@ Suite *state_suite(void) {
              (int)(sizeof thread_counts / sizeof *thread_counts));
     add_rows(suite, "edited", a_state_that_has_been_edited_is_refused, CHANGES);
     GROUP(suite, "files", the_place_in_a_run_comes_back_whatever_its_numbers, a_state_cut_off_anywhere_changes_nothing,
-          a_state_of_another_run_is_refused_with_what_differs);
+          a_state_with_a_tensor_too_many_is_refused, a_state_of_another_run_is_refused_with_what_differs);
     return suite;
 }

@@ -49,7 +49,7 @@ TEST(a_row_is_summed_by_the_tree) {
         for (size_t i = 0; i < n; i++) term[i] = x[i] - 2;
         expect_number(k, "centered sum", n, k->sum(n, x, 2), tree_sum(n, term));
         for (size_t i = 0; i < n; i++) term[i] = ((x[i] - 2) * 3) * ((x[i] - 2) * 3);
-        expect_number(k, "squares", n, k->sum_squares(n, x, 2, 3), tree_sum(n, term));
+        expect_number(k, "squares", n, k->sum_squares(n, x, (gr_center){2, 0}, 3), tree_sum(n, term));
     }
 }
 

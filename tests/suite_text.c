@@ -198,7 +198,7 @@ TEST(a_batch_that_cannot_be_is_refused_with_the_numbers) {
         {GR_TRAIN, 0, 4, "corpus: a batch of 0 windows of 4 tokens"},
         {GR_TRAIN, -1, 4, "corpus: a batch of -1 windows of 4 tokens"},
         {GR_TRAIN, INT64_MAX, 4, "corpus: a batch of 9223372036854775807 windows of 4 tokens"},
-        {GR_TRAIN, 1LL << 50, 4, "out of memory"},
+        {GR_TRAIN, (int64_t)(SIZE_MAX / 2 / sizeof(int32_t) / 4), 4, "out of memory"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const gr_rng before = rng;

@@ -36,6 +36,9 @@ extern gr_rng rng; /* begins anew with every test */
 #    define TOLERANCE 1e-5
 #endif
 
+/* As many elements as a tensor may have: more than any memory has room for. */
+#define MOST_IN_A_TENSOR ((int64_t)(PTRDIFF_MAX / sizeof(gr_real)))
+
 /* A tensor from numbers: tensor(GR_SHAPE(2, 2), NUMBERS(1, 2, 3, 4)). */
 #define NUMBERS(...) ((const double[]){__VA_ARGS__})
 #define COUNT(...)   (sizeof(NUMBERS(__VA_ARGS__)) / sizeof(double))

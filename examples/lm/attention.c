@@ -25,11 +25,12 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
     gr_gpt_forward(gpt, (gr_tokens){ids, 1, n});
     gpt->keep_weights = false;
     gr_no_grad_end(ctx);
-    if (gr_ok(ctx)) a.weight = malloc((size_t)a.layers * layer * sizeof *a.weight);
+    if (gr_ok(ctx)) a.weight = calloc((size_t)a.layers * layer, sizeof *a.weight);
     if (gr_ok(ctx)) a.label = malloc((size_t)n * sizeof *a.label);
-    if (!a.weight || !a.label) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
+    if (gr_ok(ctx)) a.place = malloc((size_t)n * sizeof *a.place);
+    if (!a.weight || !a.label || !a.place) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
     for (int64_t i = 0; i < a.layers && gr_ok(ctx); i++) gr_to_array(gpt->weights[i], a.weight + (size_t)i * layer);
-    for (size_t i = 0; gr_ok(ctx) && i < (size_t)a.layers * layer; i++)
+    for (size_t i = 0; a.weight && gr_ok(ctx) && i < (size_t)a.layers * layer; i++)
         if (!isfinite(a.weight[i]))
             gr_fail(ctx, "attention", "a weight is not finite: the model's numbers are too large");
     for (int64_t i = 0; i < n && gr_ok(ctx); i++) label(a.label[i], tokenizer->byte[ids[i]]);
@@ -41,6 +42,8 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
 void lm_attention_free(lm_attention *a) {
     free(a->weight);
     free(a->label);
+    free(a->place);
+    a->place = NULL;
     a->weight = NULL;
     a->label = NULL;
 }
@@ -52,14 +55,14 @@ const gr_real *lm_head_of(const lm_attention *a, int64_t layer, int64_t head) {
 /* How much a head looks for what a token is, not for where it is. place[d], the mean weight of the keys d places before
  * their query, is what a head gives by position alone; the score is the largest excess over it in a row, mean over the
  * rows. The first key does not count, where a head looks when it looks for nothing, nor does the query itself. */
-static double looks_for_content(const gr_real *weight, int64_t n) {
+static double looks_for_content(const gr_real *weight, int64_t n, double *place) {
     double score = 0;
-    double *place = calloc((size_t)n, sizeof *place);
-    for (int64_t d = 1; place && d < n - 1; d++) {
+    for (int64_t d = 1; d < n - 1; d++) {
+        place[d] = 0;
         for (int64_t key = 1; key + d < n; key++) place[d] += (double)weight[(key + d) * n + key];
         place[d] /= (double)(n - 1 - d);
     }
-    for (int64_t query = 2; place && query < n; query++) {
+    for (int64_t query = 2; query < n; query++) {
         double most = 0;
         for (int64_t key = 1; key < query; key++) {
             const double excess = (double)weight[query * n + key] - place[query - key];
@@ -67,7 +70,6 @@ static double looks_for_content(const gr_real *weight, int64_t n) {
         }
         score += most / (double)(n - 2);
     }
-    free(place);
     return score;
 }
 
@@ -75,7 +77,7 @@ lm_view lm_content_head(const lm_attention *a) {
     lm_view best = {0, 1, 0, 1};
     double most = -1;
     for (int64_t i = 0; i < a->layers * a->heads; i++) {
-        const double score = looks_for_content(a->weight + i * a->n * a->n, a->n);
+        const double score = looks_for_content(a->weight + i * a->n * a->n, a->n, a->place);
         if (score <= most) continue;
         best = (lm_view){i / a->heads, 1, i % a->heads, 1};
         most = score;

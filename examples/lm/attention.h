@@ -10,6 +10,7 @@ typedef struct lm_attention {
     gr_real *weight; /* (layers, heads, n, n) */
     /* Each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3". */
     char (*label)[8];
+    double *place; /* (n): room for lm_content_head */
 } lm_attention;
 
 /* After an error without weights and labels. */

@@ -28,7 +28,8 @@ const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standa
 
 bool lm_exists(const char *directory, const char *name) {
     char path[LM_PATH];
-    return snprintf(path, sizeof path, "%s/%s", directory, name) < LM_PATH && access(path, F_OK) == 0;
+    const bool fits = snprintf(path, sizeof path, "%s/%s", directory, name) < LM_PATH;
+    return fits && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
 }
 
 bool lm_make_directory(gr_context *ctx, const char *path) {
@@ -75,15 +76,10 @@ void lm_close(gr_context *ctx, FILE *file, const char *name) {
         gr_fail(ctx, name, "cannot be written");
 }
 
-char *lm_read(gr_context *ctx, const char *path, size_t *size) {
-    const bool standard = strcmp(path, "-") == 0;
-    const char *name = lm_shown(path);
-    FILE *file = standard ? stdin : fopen(path, "rb");
+static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *size) {
     size_t room = 0;
     char *text = NULL;
-    *size = 0;
-    if (!file) gr_fail(ctx, name, "cannot open: %s", strerror(errno));
-    while (gr_ok(ctx) && file) {
+    while (gr_ok(ctx)) {
         if (*size + 1 >= room) {
             char *more = realloc(text, room = 2 * room + BUFSIZ);
             if (!more) {
@@ -97,9 +93,22 @@ char *lm_read(gr_context *ctx, const char *path, size_t *size) {
         text[*size] = '\0';
         if (got == 0) break;
     }
-    if (file && ferror(file)) gr_fail(ctx, name, "cannot read: %s", strerror(errno));
-    if (file && !standard) fclose(file);
+    if (ferror(file)) gr_fail(ctx, name, "cannot read: %s", strerror(errno));
     if (gr_ok(ctx)) return text;
     free(text);
     return NULL;
+}
+
+char *lm_read(gr_context *ctx, const char *path, size_t *size) {
+    const char *name = lm_shown(path);
+    *size = 0;
+    if (strcmp(path, "-") == 0) return read_all(ctx, stdin, name, size);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        gr_fail(ctx, name, "cannot open: %s", strerror(errno));
+        return NULL;
+    }
+    char *text = read_all(ctx, file, name, size);
+    (void)fclose(file); /* only read */
+    return text;
 }

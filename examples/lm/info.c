@@ -12,7 +12,7 @@ static double keys_met(const gr_gpt_config *c) {
     const int64_t n = c->context, group = GR_SPARSE_STRIDE * c->style.block;
     double sum = 0;
     if (c->style.kind == GR_TEXTBOOK) return (double)n;
-    if (c->style.kind == GR_LINEAR) return (double)(c->width / c->heads);
+    if (c->style.kind == GR_LINEAR) return (double)c->width / (double)c->heads;
     for (int64_t query = 0; query < n; query++) {
         int64_t seen = query + 1;
         if (c->style.kind == GR_WINDOW && seen > c->style.window + c->style.global)

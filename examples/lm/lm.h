@@ -9,8 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LM_VERSION "gradus 0.1"
-
 /* The commands, each a bit, so that an option can belong to several. */
 enum { LM_TRAIN = 1, LM_SAMPLE = 2, LM_EVAL = 4, LM_ATTEND = 8, LM_PLOT = 16, LM_INFO = 32, LM_LOGITS = 64 };
 
@@ -57,7 +55,7 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
 bool lm_is_directory(const char *path);
 bool lm_same_file(const char *a, const char *b); /* both are there, and one */
 const char *lm_shown(const char *path);          /* "-": "standard input" */
-bool lm_exists(const char *directory, const char *name);
+bool lm_exists(const char *directory, const char *name); /* what cannot be asked for is not overwritten: true */
 
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
@@ -89,8 +87,8 @@ int lm_check_model(const lm_settings *set);
 /* The best model of a run's directory, or that of a file; not training. The tokenizer may be NULL: not wanted. */
 gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer);
 
-/* The place of the first element that is not finite; -1: there is none. */
-int64_t lm_first_broken(gr_tensor *contiguous);
+/* The place of the first element of x, contiguous, that is not finite; -1: there is none. */
+int64_t lm_first_broken(gr_tensor *x);
 
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {

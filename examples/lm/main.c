@@ -159,7 +159,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "help") == 0 || asks_for_help(argv[1])) return help(argc > 2 ? argv[2] : NULL);
     if (strcmp(argv[1], "--version") == 0) {
-        puts("lm of " LM_VERSION);
+        puts("lm of gradus " GR_VERSION);
         return end_of_output();
     }
     const lm_command *c = find_command(argv[1]);

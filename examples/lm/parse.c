@@ -92,7 +92,7 @@ static int use_resume(lm_settings *set, char path[LM_PATH]) {
 }
 
 int lm_parse(lm_settings *set, const lm_command *command, int count, char *const *words) {
-    char path[LM_PATH];
+    char path[LM_PATH] = "";
     int status = 0;
     *set = (lm_settings){.command = command, .config = "", .resume = "", .preset = ""};
     for (size_t i = 0; i < lm_option_count; i++)

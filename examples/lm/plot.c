@@ -99,7 +99,11 @@ static void check_log(gr_context *ctx, const char *directory) {
         gr_fail(ctx, path, "is not a log of lm train: it does not begin with \"step<tab>loss<tab>\"");
     else if (!fgets(line, sizeof line, log))
         gr_fail(ctx, path, "has no step yet");
-    fclose(log);
+    if (ferror(log)) { /* and the rest of the file is not what it seems */
+        gr_error_clear(ctx);
+        gr_fail(ctx, path, "cannot read: %s", strerror(errno));
+    }
+    (void)fclose(log); /* only read */
 }
 
 /* The bigram loss that the training has put into its script; the log does not have it. NaN: none. */
@@ -108,8 +112,10 @@ static double drawn_bigram(gr_context *ctx, const char *directory) {
     double bigram = (double)NAN;
     FILE *script = fopen(lm_path(ctx, path, directory, "loss.gp"), "r");
     while (script && fgets(line, sizeof line, script))
+        /* NOLINTNEXTLINE(cert-err34-c): a line of lm's own; another text than a number leaves NaN */
         if (sscanf(line, "bigram = %lf", &bigram) == 1) break;
-    if (script) fclose(script);
+    if (script ? ferror(script) : errno != ENOENT) gr_fail(ctx, path, "cannot read: %s", strerror(errno));
+    if (script) (void)fclose(script);
     return bigram;
 }
 

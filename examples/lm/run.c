@@ -85,13 +85,13 @@ static void make_model(lm_run *run) {
 
 /* -- The log ------------------------------------------------------------------------------------------------------- */
 
-/* The place in a log behind the row of a step; before it are whole rows only. */
+/* The place in a log behind the row of a step; before it are whole rows only. -1: it cannot be read. */
 static long end_of_step(FILE *log, int64_t step) {
     char line[256];
     long end = 0;
     while (fgets(line, sizeof line, log) && strchr(line, '\n') && (end == 0 || strtoll(line, NULL, 10) <= step))
         end = ftell(log);
-    return end;
+    return ferror(log) ? -1 : end;
 }
 
 /* By errno, which only the call that has failed leaves. */
@@ -115,10 +115,11 @@ static void open_log(lm_run *run) {
 static void begin_log(lm_run *run) {
     if (!gr_ok(run->ctx)) return;
     const long end = run->at.step > 0 ? end_of_step(run->log, run->at.step) : 0;
-    if (fseek(run->log, end, SEEK_SET) != 0 || ftruncate(fileno(run->log), end) != 0)
+    if (end < 0)
+        gr_fail(run->ctx, LM_LOG, "cannot read: %s", strerror(errno));
+    else if (fseek(run->log, end, SEEK_SET) != 0 || ftruncate(fileno(run->log), end) != 0 ||
+             (end == 0 && fputs(HEADER, run->log) < 0))
         fail_log(run);
-    else if (end == 0)
-        fputs(HEADER, run->log);
 }
 
 void lm_run_log(lm_run *run, const lm_record *r) {
@@ -167,7 +168,7 @@ static void check_directory(const lm_run *run) {
     lm_path(run->ctx, path, set->out, LM_LOG);
     FILE *log = lm_can_write(run->ctx, path) ? fopen(path, "r") : NULL; /* a pipe would never open */
     while (log && fgets(line, sizeof line, log)) steps = strtoll(line, NULL, 10);
-    if (log) fclose(log);
+    if (log) (void)fclose(log); /* only read */
     gr_fail(run->ctx, set->out,
             "holds a training of %" PRId64
             " steps; --resume %s goes on, another --out keeps it, --overwrite replaces it",
@@ -251,11 +252,12 @@ static void stage_model(lm_run *run, const char *name) {
 }
 
 /* The names are on the disk, too; what the files hold is already. */
-static void flush_directory(const char *path) {
-    const int directory = open(path, O_RDONLY | O_DIRECTORY);
-    if (directory < 0) return;
-    fsync(directory);
-    close(directory);
+static void flush_directory(lm_run *run) {
+    if (!gr_ok(run->ctx)) return;
+    const int directory = open(run->set->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool flushed = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL); /* see gr_replace_end */
+    if (!flushed) gr_fail(run->ctx, run->set->out, "cannot write: %s", strerror(errno));
+    if (directory >= 0) (void)close(directory);
 }
 
 void lm_run_save(lm_run *run, bool best) {
@@ -269,14 +271,14 @@ void lm_run_save(lm_run *run, bool best) {
     if (model) put_in_place(run, LM_MODEL NEW, LM_MODEL);
     put_in_place(run, LM_LAST NEW, LM_LAST);
     put_in_place(run, LM_STATE NEW, LM_STATE);
-    flush_directory(run->set->out);
+    flush_directory(run);
     if (gr_ok(run->ctx)) run->saved = run->at.step;
 }
 
 void lm_run_end(lm_run *run) {
     if (run->log) {
         flush_log(run);
-        fclose(run->log);
+        if (fclose(run->log) != 0) fail_log(run);
     }
     free(run->picture);
 }

@@ -98,7 +98,7 @@ static gr_tensor *logsumexp_of(const attention_saved *s) {
 
 gr_tensor *gr_attention(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_attention_options options) {
     gr_tensor *in[] = {q, k, v};
-    gr_shape scores;
+    gr_shape scores = {0};
     gr_tensor *bad = check(in, &options, &scores);
     if (options.weights) *options.weights = bad;
     if (options.logsumexp) *options.logsumexp = bad;

@@ -49,7 +49,9 @@ static void walk_back(gr_tensor *y) {
 
 static bool seed_fits(gr_tensor *y, gr_tensor *seed) {
     gr_context *ctx = y->ctx;
-    if (seed->ctx != ctx)
+    if (gr_is_inert(y))
+        gr_fail(ctx, "backward", "y was made after an error that has been cleared since");
+    else if (seed->ctx != ctx)
         gr_fail(ctx, "backward", "the seed belongs to another context");
     else if (gr_is_inert(seed))
         gr_fail(ctx, "backward", "the seed was made after an error that has been cleared since");
@@ -67,7 +69,7 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
         gr_fail(y ? y->ctx : seed ? seed->ctx : NULL, "backward", "%s is NULL", y ? "seed" : "y");
         return false;
     }
-    if (!gr_ok(y->ctx) || gr_is_inert(y) || !seed_fits(y, seed)) return false;
+    if (!gr_ok(y->ctx) || !seed_fits(y, seed)) return false;
     if (mark(y)) {
         add_seed(y, seed);
         walk_back(y);

@@ -32,7 +32,7 @@ static void drop_elements(size_t begin, size_t end, int thread, void *arg) {
 }
 
 static void dropout_backward(gr_node *n) {
-    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (gr_is_inert(dx)) return;
     dropout_task t = {*(const gr_dropout_key *)n->saved, n->out->grad->data, dx->data, true};
     gr_parallel_for((size_t)gr_numel(dx), GR_COST_OF_EXP, drop_elements, &t);

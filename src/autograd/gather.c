@@ -11,7 +11,7 @@ typedef struct picked {
 /* Each row of the table is the sum of its uses in their order; one thread, as two uses may be of one row. */
 static void gather_rows_backward(gr_node *n) {
     const picked *p = n->saved;
-    gr_tensor *dw = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dw = gr_wanted_gradient(n, 0);
     if (gr_is_inert(dw)) return;
     int64_t width = dw->shape.dim[1];
     gr_map *plus = dw->ctx->kernels->map[GR_MAP_plus];
@@ -37,7 +37,7 @@ gr_tensor *gr_gather_rows(gr_tensor *table, gr_tokens ids) {
         if (ids.ids[i] < 0 || ids.ids[i] >= rows)
             return gr_refuse(op, 1, &table, "id %d at position %lld; valid are 0 to %lld", (int)ids.ids[i],
                              (long long)i, (long long)rows - 1);
-    int32_t *copy = gr_alloc(ctx, false, (size_t)p.count * sizeof *copy);
+    int32_t *copy = gr_alloc(ctx, false, (uint64_t)p.count * sizeof *copy);
     gr_tensor *from = gr_contiguous(table);
     if (!gr_ok(ctx)) return gr_inert(ctx);
     for (int64_t i = 0; i < p.count; i++) {

@@ -42,9 +42,10 @@ static bool sound_result(const check *c, const gr_tensor *y) {
 static double value_of(const check *c, gr_tensor *y) {
     gr_rng rng = c->cotangent;
     double sum = 0;
-    gr_tensor *rows = sound_result(c, y) ? gr_contiguous(y) : NULL;
-    int64_t n = gr_is_inert(rows) ? 0 : gr_numel(rows);
-    for (int64_t i = 0; i < n; i++) sum += (double)(gr_real)next_cotangent(&rng) * (double)rows->data[i];
+    if (!sound_result(c, y)) return sum;
+    const gr_tensor *rows = gr_contiguous(y);
+    for (int64_t i = 0, n = gr_numel(rows); i < n; i++)
+        sum += (double)(gr_real)next_cotangent(&rng) * (double)rows->data[i];
     return sum;
 }
 
@@ -76,7 +77,7 @@ static double prefill(int input, int64_t index) { return 0.5 + 0.25 * (double)((
 
 /* Copies of the inputs as variables, their gradients pre-filled. */
 static bool make_variables(check *c, gr_tensor **inputs, const bool *wanted) {
-    c->inputs = gr_alloc(c->ctx, false, (size_t)(c->count ? c->count : 1) * sizeof *c->inputs);
+    c->inputs = gr_alloc(c->ctx, false, (uint64_t)(c->count ? c->count : 1) * sizeof *c->inputs);
     for (int i = 0; c->inputs && i < c->count; i++) {
         gr_tensor *copy = gr_new(c->ctx, "gradcheck", false, inputs[i]->shape);
         if (gr_is_inert(copy)) return false;

@@ -15,9 +15,9 @@ static void concat_backward(gr_node *n) {
     int64_t start = 0;
     for (int i = 0; i < n->count; i++) {
         int64_t size = n->in[i]->shape.dim[axis];
-        gr_tensor *dx = gr_wants(n, i) ? gr_gradient(n->in[i]) : NULL;
-        gr_tensor *dy = dx ? part_of(n->out->grad, axis, start, size) : NULL;
-        if (!gr_is_inert(dx) && !gr_is_inert(dy)) gr_run_map(GR_MAP_plus, 0, dx, 1, &dy);
+        gr_tensor *dx = gr_wanted_gradient(n, i);
+        gr_tensor *dy = gr_is_inert(dx) ? dx : part_of(n->out->grad, axis, start, size);
+        if (!gr_is_inert(dy)) gr_run_map(GR_MAP_plus, 0, dx, 1, &dy);
         start += size;
     }
 }
@@ -72,7 +72,7 @@ gr_tensor *gr_stack(gr_tensor **x, int count, int axis) {
         if (!gr_shape_equal(x[i]->shape, shape)) return gr_refuse(op, 2, (gr_tensor *[]){x[0], x[i]}, "shapes differ");
     memmove(&shape.dim[at + 1], &shape.dim[at], (size_t)(shape.ndim - at) * sizeof shape.dim[0]);
     shape.dim[at] = 1, shape.ndim++;
-    gr_tensor **wide = gr_alloc(ctx, false, (size_t)count * sizeof *wide);
+    gr_tensor **wide = gr_alloc(ctx, false, (uint64_t)count * sizeof *wide);
     for (int i = 0; wide && i < count; i++) wide[i] = gr_reshape(x[i], shape);
     return wide ? gr_concat(wide, count, at) : gr_inert(ctx);
 }

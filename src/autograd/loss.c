@@ -39,7 +39,8 @@ static void entropy_dx_row(size_t row, void *arg) {
 
 static void cross_entropy_backward(gr_node *n) {
     entropy_task t = *(const entropy_task *)n->saved;
-    gr_tensor *dx = gr_wants(n, 0) && t.counted > 0 ? gr_gradient(n->in[0]) : NULL;
+    if (t.counted == 0) return;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (gr_is_inert(dx)) return;
     t.dx = dx->data;
     t.factor = (gr_real)((double)n->out->grad->data[0] / (double)t.counted);
@@ -81,9 +82,9 @@ gr_tensor *gr_cross_entropy(gr_tensor *logits, gr_tokens targets) {
         t.counted += id != GR_IGNORE;
     }
     gr_tensor *x = gr_contiguous(logits), *y = gr_new(ctx, op->name, false, GR_SCALAR);
-    int32_t *ids = gr_alloc(ctx, false, (size_t)rows * sizeof *ids);
-    t.lse = gr_alloc(ctx, false, (size_t)rows * sizeof *t.lse);
-    t.loss = gr_alloc(ctx, false, (size_t)rows * sizeof *t.loss);
+    int32_t *ids = gr_alloc(ctx, false, (uint64_t)rows * sizeof *ids);
+    t.lse = gr_alloc(ctx, false, (uint64_t)rows * sizeof *t.lse);
+    t.loss = gr_alloc(ctx, false, (uint64_t)rows * sizeof *t.loss);
     if (!gr_ok(ctx)) return gr_inert(ctx);
     if (rows > 0) memcpy(ids, targets.ids, (size_t)rows * sizeof *ids);
     t.targets = ids, t.logits = x->data;
@@ -101,6 +102,6 @@ gr_tensor *gr_mse(gr_tensor *x, gr_tensor *target) {
     gr_tensor *difference = gr_new(x->ctx, "mse", false, x->shape), *y = gr_new(x->ctx, "mse", false, GR_SCALAR);
     if (gr_is_inert(difference) || gr_is_inert(y)) return gr_inert(x->ctx);
     gr_run_map(GR_MAP_sub, 0, difference, 2, in);
-    y->data[0] = x->ctx->kernels->sum_squares((size_t)n, difference->data, 0, 1) / (gr_real)n;
+    y->data[0] = x->ctx->kernels->sum_squares((size_t)n, difference->data, (gr_center){0, 0}, 1) / (gr_real)n;
     return gr_record(&gr_op_mse, y, 2, in, NULL, 0);
 }

@@ -10,7 +10,8 @@
 #include <math.h>
 
 typedef struct statistics {
-    gr_real mean, rstd;
+    gr_center mean;
+    gr_real rstd;
 } statistics;
 
 typedef struct norm_task {
@@ -27,7 +28,7 @@ typedef struct norm_task {
 static void norm_row(size_t row, void *arg) {
     const norm_task *t = arg;
     const gr_real *x = t->x + row * t->n;
-    gr_real mean = t->center ? gr_centred_mean(t->kernels, t->n, x) : 0;
+    gr_center mean = t->center ? gr_center_of(t->kernels, t->n, x) : (gr_center){0, 0};
     gr_real variance = t->kernels->sum_squares(t->n, x, mean, 1) / (gr_real)t->n;
     gr_real rstd = (gr_real)(1 / sqrt((double)variance + t->eps));
     t->of_row[row] = (statistics){mean, rstd};
@@ -54,12 +55,12 @@ static void norm_backward(gr_node *n) {
     norm_task t = *(const norm_task *)n->saved;
     t.dy = n->out->grad->data;
     size_t rows = (size_t)gr_numel(n->out) / t.n;
-    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (!gr_is_inert(dx)) {
         t.out = dx->data;
         gr_parallel_rows(rows, GR_COST_OF_TERM * t.n, norm_dx_row, &t);
     }
-    gr_tensor *dw = gr_wants(n, 1) ? gr_gradient(n->in[1]) : NULL, *db = gr_wants(n, 2) ? gr_gradient(n->in[2]) : NULL;
+    gr_tensor *dw = gr_wanted_gradient(n, 1), *db = gr_wanted_gradient(n, 2);
     if (!gr_is_inert(dw)) {
         gr_tensor *terms = gr_pool_take(dw->ctx, n->out->shape);
         if (gr_is_inert(terms)) return;

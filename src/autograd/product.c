@@ -30,7 +30,7 @@ static void product_backward(gr_node *n) {
 
 static void linear_backward(gr_node *n) {
     product_backward(n);
-    gr_tensor *db = gr_wants(n, 2) ? gr_gradient(n->in[2]) : NULL;
+    gr_tensor *db = gr_wanted_gradient(n, 2);
     if (!gr_is_inert(db)) gr_sum_to(db, n->out->grad, true);
 }
 
@@ -113,6 +113,7 @@ gr_tensor *gr_attention_output(gr_tensor *weights, gr_tensor *v) {
     return product(&gr_op_attention_output, weights, v);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): once, with x as a matrix */
 gr_tensor *gr_linear(gr_tensor *x, gr_tensor *weight, gr_tensor *bias) {
     gr_tensor *in[] = {x, weight, bias}, *bad = gr_check(&gr_op_linear, 3, in);
     if (bad) return bad;

@@ -82,7 +82,7 @@ static void turn_rows(turn *r) {
 }
 
 static void rotary_backward(gr_node *n) {
-    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (gr_is_inert(dx)) return;
     turn_rows(&(turn){dx->ctx->kernels, n->out->grad, n->in[1], dx->data, true});
 }

@@ -50,7 +50,7 @@ static void for_rows(gr_row_function *run, rows_task *t, const gr_tensor *x) {
 }
 
 static void rows_backward(gr_node *n, gr_row_function *run, double scale) {
-    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (gr_is_inert(dx)) return;
     rows_task t = {.kernels = dx->ctx->kernels,
                    .out = dx->data,

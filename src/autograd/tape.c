@@ -76,7 +76,7 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
 
     size_t list = (size_t)count * sizeof *in;
-    gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (size_t)count * sizeof *n->wanted);
+    gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (uint64_t)count * sizeof *n->wanted);
     void *copy = saved_size ? gr_alloc(ctx, false, saved_size) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     *n = (gr_node){.op = op,
@@ -129,6 +129,10 @@ gr_tensor *gr_gradient(gr_tensor *x) {
     gr_tensor *grad = gr_gradient_fresh(x, &fresh);
     if (fresh && !gr_is_inert(grad)) gr_clear(grad);
     return grad;
+}
+
+gr_tensor *gr_wanted_gradient(gr_node *n, int i) {
+    return gr_wants(n, i) ? gr_gradient(n->in[i]) : gr_inert(n->out->ctx);
 }
 
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands) {

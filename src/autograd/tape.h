@@ -67,6 +67,9 @@ bool gr_wants(const gr_node *n, int i);
 /* The gradient of x, to be added to; a new one is zero. */
 gr_tensor *gr_gradient(gr_tensor *x);
 
+/* The same for operand i, in a backward; the inert tensor if it is not wanted. */
+gr_tensor *gr_wanted_gradient(gr_node *n, int i);
+
 /* The same without the zeros: when *fresh comes back true, write instead of add. */
 gr_tensor *gr_gradient_fresh(gr_tensor *x, bool *fresh);
 
@@ -82,9 +85,9 @@ bool gr_have_gradients_apart(gr_tensor *a, gr_tensor *b);
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);
 
 /* The mean of a row, around its first element: that of equal numbers is that number, and their variance 0, to the last
- * bit. */
-static inline gr_real gr_centred_mean(const gr_kernels *k, size_t n, const gr_real *x) {
-    return x[0] + k->sum(n, x, x[0]) / (gr_real)n;
+ * bit; and close numbers keep the digits in which they differ. */
+static inline gr_center gr_center_of(const gr_kernels *k, size_t n, const gr_real *x) {
+    return (gr_center){x[0], k->sum(n, x, x[0]) / (gr_real)n};
 }
 
 #endif

@@ -77,7 +77,7 @@ static void view_backward(gr_node *n) {
 }
 
 static void expand_backward(gr_node *n) {
-    gr_tensor *dx = gr_wants(n, 0) ? gr_gradient(n->in[0]) : NULL;
+    gr_tensor *dx = gr_wanted_gradient(n, 0);
     if (!gr_is_inert(dx)) gr_sum_to(dx, n->out->grad, true);
 }
 
@@ -230,8 +230,10 @@ gr_tensor *gr_expand(gr_tensor *x, gr_shape shape) {
     if (bad) return bad;
     gr_shape common;
     if (too_many_axes(shape)) return refuse_axes(&gr_op_expand, x);
-    if (gr_shape_numel(shape) < 0 || x->shape.ndim > shape.ndim || !gr_shape_broadcast(x->shape, shape, &common) ||
-        !gr_shape_equal(common, shape))
+    /* More elements than size_t counts (of 32 bits) no op could walk over. */
+    const int64_t n = gr_shape_numel(shape);
+    if (n < 0 || (uint64_t)n > SIZE_MAX / 2 || x->shape.ndim > shape.ndim ||
+        !gr_shape_broadcast(x->shape, shape, &common) || !gr_shape_equal(common, shape))
         return gr_refuse(&gr_op_expand, 1, &x, "cannot be expanded to %s", gr_show_shape(x->ctx, shape));
     int64_t stride[GR_MAX_DIMS];
     gr_broadcast_strides(x, shape, stride);

@@ -17,7 +17,7 @@ gr_tensor *gr_causal_mask_between(gr_context *ctx, int64_t queries, int64_t keys
 static gr_attended nothing(gr_tensor *inert) { return (gr_attended){inert, inert}; }
 
 static gr_attended with_weights(gr_tensor *q, gr_tensor *k, gr_tensor *v, gr_mask mask) {
-    gr_attended y;
+    gr_attended y = {NULL, NULL};
     y.output = gr_attention(q, k, v, (gr_attention_options){.mask = mask, .weights = &y.weights});
     return y;
 }

@@ -91,7 +91,11 @@ static gr_corpus *finish(gr_corpus *corpus, gr_corpus_config config) {
     if (config.validation_path && corpus->apart.count > 0)
         corpus->part[GR_VALIDATION] = (stretch){corpus->apart.segment->name, &corpus->apart, 0, corpus->apart.size};
     corpus->open = gr_ok(corpus->ctx) && find_vocabulary(corpus, config);
-    if (!corpus->open) corpus->tokenizer = gr_tokenizer_chars(NULL, 0);
+    if (!corpus->open) {
+        corpus->tokenizer = gr_tokenizer_chars(NULL, 0);
+        gr_source_close(&corpus->text);
+        gr_source_close(&corpus->apart);
+    }
     return corpus;
 }
 
@@ -201,7 +205,7 @@ static bool read_window(gr_corpus *corpus, const stretch *s, uint64_t at, int64_
 gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t batch, int64_t time) {
     const gr_batch none = {{NULL, 0, 0}, {NULL, 0, 0}};
     if (corpus && !rng) gr_fail(corpus->ctx, corpus->name, "rng is NULL");
-    if (!window_fits(corpus, part, time)) return none;
+    if (!window_fits(corpus, part, time) || !rng) return none;
     if (batch < 1 || (uint64_t)batch > SIZE_MAX / 2 / sizeof(int32_t) / (uint64_t)time) {
         gr_fail(corpus->ctx, corpus->name, "a batch of %lld windows of %lld tokens", (long long)batch, (long long)time);
         return none;

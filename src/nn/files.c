@@ -38,7 +38,7 @@ bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t
         const ssize_t got = pread(file, out + have, n - have, (off_t)(at + have));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) gr_fail_errno(ctx, name, "read");
-        if (got == 0) gr_fail(ctx, name, "has become shorter: no byte at offset %llu", (unsigned long long)(at + have));
+        if (got == 0) gr_fail(ctx, name, "has become shorter: no byte at offset %llu", (unsigned long long)at + have);
         if (got <= 0) return false;
         have += (size_t)got;
     }
@@ -91,9 +91,10 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
 
 static void write_out(gr_replacing *r) {
     for (size_t done = 0; done < r->used && !r->cause;) {
+        errno = 0;
         const ssize_t n = write(r->file, r->buffer + done, r->used - done);
         if (n < 0 && errno == EINTR) continue;
-        note_failure(r, n >= 0);
+        note_failure(r, n > 0); /* a device that takes nothing would take nothing for ever */
         if (n > 0) done += (size_t)n;
     }
     r->used = 0;

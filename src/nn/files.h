@@ -13,6 +13,16 @@ int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size);
 /* Reads the n bytes of an open file from a place on. False after an error, which gives the file this name. */
 bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t n, uint8_t *out);
 
+/* Whole numbers in files: so many bytes (8 at most), the lowest first on every machine. */
+static inline uint64_t gr_load_little(const uint8_t *from, size_t bytes) {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < bytes; i++) bits |= (uint64_t)from[i] << 8 * i;
+    return bits;
+}
+static inline void gr_store_little(uint64_t bits, size_t bytes, uint8_t *to) {
+    for (size_t i = 0; i < bytes; i++) to[i] = (uint8_t)(bits >> 8 * i);
+}
+
 /* A file that will take another's place: "path.tmp" in the same directory until it is whole. A failure is remembered,
  * and what comes after does nothing. */
 typedef struct gr_replacing {

@@ -35,32 +35,28 @@ static int64_t largest(gr_context *ctx, int64_t n, const candidate *c) {
     return best;
 }
 
-/* How many of n sorted candidates hold the share p of the weight: the fewest, at least one. */
+/* How many of n sorted candidates hold the share p < 1 of the weight: the fewest, at least one. */
 static int64_t nucleus(int64_t n, const candidate *c, double p) {
     double total = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) total += c[i].weight;
-    for (int64_t i = 0; i < n; i++) {
-        sum += c[i].weight;
-        if (sum >= p * total) return i + 1;
-    }
-    return n;
+    int64_t count = 0;
+    do sum += c[count++].weight;
+    while (sum < p * total); /* ends: all of them are the total, added in the same order */
+    return count;
 }
 
-/* Candidate i with probability weight[i] / total. The bound is strict, so a weight of 0 is passed over. */
+/* Candidate i with probability weight[i] / total. The bound is strict, so a weight of 0 is passed over; and a uniform
+ * number is at most 1 - 2^-53, times the total (at least 1) always below it, so the walk ends. */
 static int64_t draw(int64_t n, const candidate *c, gr_rng *rng) {
-    double total = 0, sum = 0;
+    double total = 0;
     for (int64_t i = 0; i < n; i++) total += c[i].weight;
-    double at = gr_rng_uniform(rng) * total;
-    int64_t last = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (c[i].weight > 0) last = i;
-        sum += c[i].weight;
-        if (at < sum) return c[i].id;
-    }
-    return c[last].id; /* at was rounded up to the total */
+    const double at = gr_rng_uniform(rng) * total;
+    int64_t i = 0;
+    for (double sum = c[0].weight; at >= sum; sum += c[i].weight) i++;
+    return c[i].id;
 }
 
-static bool sampling_ok(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
+static bool sampling_ok(gr_tensor *logits, gr_sampling how, const gr_rng *rng) {
     gr_context *ctx = gr_context_of(logits);
     if (!logits || !gr_ok(ctx)) return false;
     if (gr_is_inert(logits))
@@ -80,7 +76,7 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
     const int64_t all = gr_dim(logits, 0), stride = gr_stride(logits, 0);
     if ((uint64_t)all > SIZE_MAX / 2 / sizeof(candidate)) /* an expanded view may be larger than any memory */
         gr_fail(logits->ctx, "sample", "%s are too many", gr_show(logits, "logits"));
-    candidate *c = gr_alloc(logits->ctx, false, (size_t)all * sizeof *c);
+    candidate *c = gr_alloc(logits->ctx, false, (uint64_t)all * sizeof *c);
     if (!c) return -1;
     for (int64_t i = 0; i < all; i++) c[i] = (candidate){.logit = (double)gr_data(logits)[i * stride], .id = i};
     const int64_t best = largest(logits->ctx, all, c);
@@ -196,7 +192,7 @@ bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) 
                 (long long)count, (long long)g.total);
     if (gpt->decoder && gpt->decoder->busy)
         gr_fail(gpt->ctx, "generate", "the model is writing already: emit may not make it write again");
-    gr_decoder *d = gr_ok(gpt->ctx) ? decoder_of(gpt) : NULL;
+    gr_decoder *d = ids && gr_ok(gpt->ctx) ? decoder_of(gpt) : NULL;
     if (d) d->busy = true;
     int64_t begin = 0;
     for (int64_t n = count; d && n < g.total && gr_ok(gpt->ctx); n++) {

@@ -11,7 +11,7 @@
 /* A zero tensor for each parameter; NULL after an error. */
 static gr_tensor **new_state(gr_context *ctx, const char *where) {
     const int count = gr_parameter_count(ctx);
-    gr_tensor **state = gr_alloc(ctx, true, (size_t)count * sizeof *state);
+    gr_tensor **state = gr_alloc(ctx, true, (uint64_t)count * sizeof *state);
     for (int i = 0; state && i < count; i++) {
         gr_tensor *w = ctx->parameters[i];
         state[i] = gr_new(ctx, where, true, w->shape);
@@ -136,8 +136,10 @@ gr_adam_state gr_adamw_state(gr_adamw *adamw) {
 /* x^n by squaring: products alone, so the same on every machine, and it needs nothing but n when a run is resumed. */
 static double power(double x, int64_t n) {
     double y = 1;
-    for (; n > 0; n /= 2, x *= x)
+    for (; n > 0; n /= 2) {
         if (n % 2) y *= x;
+        x *= x;
+    }
     return y;
 }
 
@@ -186,7 +188,7 @@ static void squares_range(size_t begin, size_t end, int thread, void *arg) {
     const squares_job *j = arg;
     for (size_t i = begin; i < end; i++) {
         const gr_tensor *g = j->ctx->parameters[i]->grad;
-        j->sum[i] = (double)j->ctx->kernels->sum_squares((size_t)gr_numel(g), g->data, 0, j->scale);
+        j->sum[i] = (double)j->ctx->kernels->sum_squares((size_t)gr_numel(g), g->data, (gr_center){0, 0}, j->scale);
     }
 }
 
@@ -220,7 +222,7 @@ static double largest_gradient(gr_context *ctx) {
 }
 
 static double gradient_norm(gr_context *ctx) {
-    double *sum = gr_alloc(ctx, false, (size_t)ctx->parameter_count * sizeof *sum);
+    double *sum = gr_alloc(ctx, false, (uint64_t)ctx->parameter_count * sizeof *sum);
     if (!sum) return (double)NAN;
     const double total = sum_squares((squares_job){ctx, 1, sum});
     /* A square below GR_REAL_MIN lost digits, at most GR_REAL_EPSILON GR_REAL_MIN: all of them together do not count

@@ -79,25 +79,24 @@ static bool check_names(gr_safetensors *in) {
     return gr_ok(in->ctx);
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static size_t smaller(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
 
 static bool read_header(gr_safetensors *in, uint64_t size) {
     uint8_t raw[LENGTH_SIZE] = {0};
-    uint64_t length = 0;
     if (size < LENGTH_SIZE)
         gr_fail(in->ctx, in->path, "not a safetensors file: shorter than %d bytes", LENGTH_SIZE);
     else if (!gr_read_at(in->ctx, in->path, in->file, 0, sizeof raw, raw))
         return false;
-    for (int i = 0; i < LENGTH_SIZE; i++) length |= (uint64_t)raw[i] << 8 * i;
+    const uint64_t length = gr_load_little(raw, sizeof raw);
     if (gr_ok(in->ctx) && (length > MAX_HEADER || length > size - LENGTH_SIZE))
         gr_fail(in->ctx, in->path, "not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                 (unsigned long long)length, (unsigned long long)size);
     char *text = gr_alloc(in->ctx, false, (size_t)length + 1);
     if (!text || !gr_read_at(in->ctx, in->path, in->file, LENGTH_SIZE, (size_t)length, (uint8_t *)text)) return false;
     in->start = LENGTH_SIZE + length;
-    const size_t quarter = (size_t)(size - in->start) / 4;
-    in->note_room = smaller((size_t)length / MIN_NOTE + 1, NOTES + quarter / sizeof *in->note);
-    in->tensor_room = smaller((size_t)length / MIN_TENSOR + 1, TENSORS + quarter / sizeof *in->tensor);
+    const uint64_t quarter = (size - in->start) / 4;
+    in->note_room = smaller(length / MIN_NOTE + 1, NOTES + quarter / sizeof *in->note);
+    in->tensor_room = smaller(length / MIN_TENSOR + 1, TENSORS + quarter / sizeof *in->tensor);
     in->tensor = gr_alloc(in->ctx, false, in->tensor_room * sizeof *in->tensor);
     return in->tensor && gr_safetensors_scan(in, text, (size_t)length) && check_layout(in, size - in->start) &&
            check_names(in);
@@ -164,8 +163,7 @@ static double of_half_bits(uint32_t bits) {
 }
 
 static double decode(gr_stored_type type, const uint8_t *raw, unsigned size) {
-    uint64_t bits = 0;
-    for (unsigned i = 0; i < size; i++) bits |= (uint64_t)raw[i] << 8 * i;
+    const uint64_t bits = gr_load_little(raw, size);
     switch (type) {
     case GR_F16:
         return of_half_bits((uint32_t)bits);
@@ -193,7 +191,7 @@ bool gr_safetensors_read(const gr_safetensors *in, const gr_stored *stored, gr_t
     else if (stored->type == GR_OTHER_TYPE)
         gr_fail(in->ctx, in->path, "%s %s: values of type %s; they can be F16, BF16, F32 or F64",
                 gr_safetensors_show(in, stored->name), gr_show_shape(in->ctx, stored->shape), stored->type_name);
-    for (uint64_t at = stored->begin; at < stored->end && gr_ok(in->ctx);) {
+    for (uint64_t at = stored->begin; to && at < stored->end && gr_ok(in->ctx);) {
         const size_t n = stored->end - at < CHUNK ? (size_t)(stored->end - at) : CHUNK;
         if (!gr_safetensors_bytes(in, at, n, raw)) return false;
         for (size_t i = 0; i < n; i += stored->value_size)

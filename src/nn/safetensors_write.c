@@ -50,10 +50,6 @@ static void write_header(FILE *out, gr_safetensors_content c) {
     while (ftello(out) % ALIGNMENT != 0) putc(' ', out);
 }
 
-static void encode(uint64_t bits, size_t bytes, uint8_t *out) {
-    for (size_t i = 0; i < bytes; i++) out[i] = (uint8_t)(bits >> 8 * i);
-}
-
 static void encode_real(gr_real value, uint8_t *out) {
 #ifdef GR_DOUBLE
     uint64_t bits;
@@ -61,7 +57,7 @@ static void encode_real(gr_real value, uint8_t *out) {
     uint32_t bits;
 #endif
     memcpy(&bits, &value, sizeof bits);
-    encode(bits, sizeof bits, out);
+    gr_store_little(bits, sizeof bits, out);
 }
 
 static void write_values(gr_replacing *out, gr_tensor *x) {
@@ -91,11 +87,13 @@ bool gr_safetensors_write(gr_context *ctx, const char *path, gr_safetensors_cont
     size_t length = 0;
     if (!gr_ok(ctx)) return false;
     char *header = header_of(content, &length);
-    if (!header) gr_fail(ctx, path, "cannot write: no memory for the header");
-    if (!header) return false;
+    if (!header) {
+        gr_fail(ctx, path, "cannot write: no memory for the header");
+        return false;
+    }
     uint8_t raw[ALIGNMENT];
     uint64_t size = sizeof raw + length;
-    encode(length, sizeof raw, raw);
+    gr_store_little(length, sizeof raw, raw);
     for (size_t i = 0; i < content.tensors; i++) size += (uint64_t)gr_numel(content.tensor[i].x) * sizeof(gr_real);
     gr_replacing out = gr_replace_begin(ctx, path, size);
     gr_replace_write(&out, raw, sizeof raw);

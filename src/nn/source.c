@@ -28,8 +28,10 @@ static uint8_t *read_input(uint64_t *size) {
         if (have == room) {
             room = room ? 2 * room : FIRST_ROOM;
             uint8_t *larger = room < SIZE_MAX / 4 ? realloc(text, room) : NULL;
-            if (!larger) errno = ENOMEM;
-            if (!larger) break;
+            if (!larger) {
+                errno = ENOMEM;
+                break;
+            }
             text = larger;
         }
         const ssize_t n = read(STDIN_FILENO, text + have, room - have);
@@ -56,7 +58,7 @@ static void open_input(gr_context *ctx, gr_segment *s) {
 
 /* The place of each segment, behind the one before. */
 static bool place(gr_source *source) {
-    for (int i = 0; i < source->count && gr_ok(source->ctx); i++) {
+    for (int i = 0; source->segment && i < source->count && gr_ok(source->ctx); i++) {
         gr_segment *s = &source->segment[i];
         s->begin = source->size;
         if (s->size > SIZE_MAX / 2 - source->size)
@@ -69,21 +71,27 @@ static bool place(gr_source *source) {
 
 bool gr_source_open(gr_context *ctx, const char *const *paths, int count, gr_source *out) {
     *out = (gr_source){.ctx = ctx};
-    gr_segment *segment = count > 0 ? gr_alloc(ctx, true, (size_t)count * sizeof *segment) : NULL;
+    gr_segment *segment = count > 0 ? gr_alloc(ctx, true, (uint64_t)count * sizeof *segment) : NULL;
+    out->segment = segment;
     for (int i = 0; segment && i < count && gr_ok(ctx); i++) {
         const size_t length = strlen(paths[i]) + 1;
         char *name = gr_alloc(ctx, true, length);
-        if (!name) return false;
+        if (!name) break;
         memcpy(name, paths[i], length);
         segment[i] = (gr_segment){.name = name, .file = -1};
+        out->count = i + 1;
         if (strcmp(name, "-") == 0)
             open_input(ctx, &segment[i]);
         else
             open_file(ctx, &segment[i]);
     }
-    out->segment = segment;
-    out->count = segment ? count : 0;
     return gr_ok(ctx) && place(out);
+}
+
+void gr_source_close(gr_source *source) {
+    for (int i = 0; i < source->count; i++) close_segment(&source->segment[i]);
+    source->count = 0;
+    source->size = 0;
 }
 
 bool gr_source_from(gr_context *ctx, const char *name, const uint8_t *text, size_t size, gr_source *out) {

@@ -20,6 +20,7 @@ typedef struct gr_source {
 
 /* Opens files for as long as the context lives; "-" is standard input, read to its end here. False after an error. */
 bool gr_source_open(gr_context *ctx, const char *const *paths, int count, gr_source *out);
+void gr_source_close(gr_source *source); /* its files, before the context does; then it has no byte */
 bool gr_source_from(gr_context *ctx, const char *name, const uint8_t *text, size_t size, gr_source *out);
 
 /* Copies the bytes [offset, offset + n), which must lie in the text. False after an error, which names the file. */

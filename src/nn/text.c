@@ -23,8 +23,10 @@ gr_tokenizer gr_tokenizer_bytes(void) {
 }
 
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out) {
-    if (!tokenizer || (size > 0 && (!text || !out)))
+    if (!tokenizer || (size > 0 && (!text || !out))) {
         gr_fail(ctx, "encode", "%s is NULL", !tokenizer ? "tokenizer" : !text ? "text" : "out");
+        return false;
+    }
     for (size_t i = 0; gr_ok(ctx) && i < size; i++) {
         out[i] = tokenizer->id[text[i]];
         if (out[i] < 0)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *gr_version(void) { return GR_VERSION; }
+
 /* Stands for a context that could not be made. Constant: it may be used from any thread. */
 static const gr_context no_context = {
     .failed = true,
@@ -86,11 +88,13 @@ size_t gr_context_bytes(const gr_context *ctx) { return ctx ? ctx->forever.used 
 
 gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
 
-void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
+void *gr_alloc(gr_context *ctx, bool persistent, uint64_t bytes) {
     if (!gr_ok(ctx)) return NULL;
-    void *memory = gr_arena_alloc(persistent ? &ctx->forever : &ctx->step, bytes);
+    gr_arena *arena = persistent ? &ctx->forever : &ctx->step;
+    void *memory = bytes <= SIZE_MAX / 2 ? gr_arena_alloc(arena, (size_t)bytes) : NULL;
     if (!memory)
-        gr_fail(ctx, "out of memory", "%zu bytes (%.1f MiB) could not be had", bytes, (double)bytes / (1 << 20));
+        gr_fail(ctx, "out of memory", "%llu bytes (%.1f MiB) could not be had", (unsigned long long)bytes,
+                (double)bytes / (1 << 20));
     return memory;
 }
 

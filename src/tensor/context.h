@@ -2,7 +2,8 @@
  *
  * Two lifetimes: parameters and kept tensors live as long as the context; all other tensors live until
  * gr_context_reset. Nobody frees a single tensor. Errors stick: after the first one, operations on this context do
- * nothing and return an inert tensor, until gr_error_clear. Two contexts may be used from two threads at once. */
+ * nothing and return an inert tensor, until gr_error_clear. Two contexts may be used from two threads at once; a child
+ * of fork() goes on with its copy, on one thread if the parent has used several before, with the same bits. */
 #ifndef GR_CONTEXT_H
 #define GR_CONTEXT_H
 
@@ -14,6 +15,10 @@
 #else
 #    define GR_PRINTF(text, first)
 #endif
+
+/* Of this header; gr_version is that of the library at hand. */
+#define GR_VERSION "1.0.0"
+const char *gr_version(void);
 
 typedef struct gr_context gr_context;
 

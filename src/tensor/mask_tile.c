@@ -49,7 +49,7 @@ static tensor_row row_of_tensor(const struct gr_mask_word *w, const gr_mask_view
         return (tensor_row){t < 0 ? NULL : x->data + t / w->number * x->stride[0], x->stride[1], w->number};
     }
     gr_shape rows = m->scores; /* without the last axis */
-    int64_t stride[GR_MAX_DIMS];
+    int64_t stride[GR_MAX_DIMS] = {0};
     const int front = rows.ndim - x->shape.ndim;
     for (int k = 0; k < rows.ndim; k++)
         stride[k] = k < front || x->shape.dim[k - front] == 1 ? 0 : x->stride[k - front];
@@ -146,6 +146,7 @@ void gr_mask_row(const gr_mask_view *m, int64_t i, int64_t j0, int64_t j1, gr_re
         }
         const gr_real *b = stack[--depth];
         gr_real *a = stack[depth - 1];
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): before a joint stand its two sides */
         for (int64_t j = 0; j < n; j++) a[j] = w->kind == GR_MASK_AND ? a[j] * b[j] : a[j] + b[j] - a[j] * b[j];
     }
     memcpy(allow, stack[0], (size_t)n * sizeof *allow);

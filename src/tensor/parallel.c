@@ -2,6 +2,9 @@
 
 #ifdef _OPENMP
 #    include <omp.h>
+#    include <stdatomic.h>
+#    include <stdbool.h>
+#    include <unistd.h>
 #endif
 
 /* Waking a team costs some microseconds: each thread must have at least this much to do, about 10 us. */
@@ -19,6 +22,7 @@ int gr_max_threads(void) {
 #endif
 }
 
+#ifdef _OPENMP
 static size_t threads_for(size_t n, size_t cost) {
     size_t most = (size_t)gr_max_threads();
     if (most > n) most = n;
@@ -26,7 +30,15 @@ static size_t threads_for(size_t n, size_t cost) {
     return most < worth ? most : worth;
 }
 
-#ifdef _OPENMP
+/* A child of fork() inherits the record of its parent's team but not the threads, for which libgomp would wait for
+ * ever: only the process that was the first to open a team opens any. */
+static bool may_open_a_team(void) {
+    static atomic_long first; /* its id; 0: there was none yet */
+    const long here = getpid();
+    long found = 0;
+    return atomic_compare_exchange_strong(&first, &found, here) || found == here;
+}
+
 /* Where piece t begins when [0, n) is cut into pieces that differ by one at most. */
 static size_t piece_start(size_t n, size_t pieces, size_t t) {
     return n / pieces * t + (t < n % pieces ? t : n % pieces);
@@ -34,15 +46,18 @@ static size_t piece_start(size_t n, size_t pieces, size_t t) {
 #endif
 
 void gr_parallel_for(size_t n, size_t cost, gr_range_function *run, void *arg) {
-    size_t threads = threads_for(n, cost);
-    if (threads <= 1) {
-        if (n > 0) run(0, n, 0, arg);
+#ifdef _OPENMP
+    const size_t threads = threads_for(n, cost);
+    if (threads > 1 && may_open_a_team()) {
+#    pragma omp parallel for num_threads((int)threads) schedule(static, 1)
+        for (size_t t = 0; t < threads; t++)
+            run(piece_start(n, threads, t), piece_start(n, threads, t + 1), (int)t, arg);
         return;
     }
-#ifdef _OPENMP
-#    pragma omp parallel for num_threads((int)threads) schedule(static, 1)
-    for (size_t t = 0; t < threads; t++) run(piece_start(n, threads, t), piece_start(n, threads, t + 1), (int)t, arg);
+#else
+    (void)cost;
 #endif
+    if (n > 0) run(0, n, 0, arg);
 }
 
 typedef struct rows_job {

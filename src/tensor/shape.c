@@ -46,8 +46,9 @@ void gr_shape_strides(gr_shape shape, int64_t stride[GR_MAX_DIMS]) {
 int64_t gr_shape_offset(gr_shape shape, const int64_t *stride, int64_t index) {
     int64_t offset = 0;
     for (int i = shape.ndim - 1; i >= 0; i--) {
-        offset += index % shape.dim[i] * stride[i];
-        index /= shape.dim[i];
+        const int64_t size = shape.dim[i] > 0 ? shape.dim[i] : 1; /* of nothing: where it would begin */
+        offset += index % size * stride[i];
+        index /= size;
     }
     return offset;
 }

@@ -17,7 +17,7 @@ gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape 
         return gr_inert(ctx);
     }
     gr_tensor *x = gr_alloc(ctx, persistent, sizeof *x);
-    gr_real *data = gr_alloc(ctx, persistent, (size_t)n * sizeof *data);
+    gr_real *data = gr_alloc(ctx, persistent, (uint64_t)n * sizeof *data);
     if (!x || !data) return gr_inert(ctx);
     *x = (gr_tensor){.ctx = ctx, .data = data, .shape = shape, .persistent = persistent};
     gr_shape_strides(shape, x->stride);
@@ -87,7 +87,7 @@ gr_tensor *gr_scalar(gr_context *ctx, double value) { return filled(ctx, "scalar
 gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values) {
     if (!values) gr_fail(ctx, "from", "values is NULL");
     gr_tensor *x = gr_new(ctx, "from", false, shape);
-    if (!gr_is_inert(x)) memcpy(x->data, values, (size_t)gr_shape_numel(shape) * sizeof *values);
+    if (values && !gr_is_inert(x)) memcpy(x->data, values, (size_t)gr_shape_numel(shape) * sizeof *values);
     return x;
 }
 
@@ -111,7 +111,7 @@ static void run_normal(size_t begin, size_t end, int thread, void *arg) {
 gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "normal", "rng is NULL");
     gr_tensor *x = gr_new(ctx, "normal", false, shape);
-    int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
+    int64_t n = !rng || gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     if (n > 0) {
         gr_parallel_for((size_t)n, COST_OF_NORMAL, run_normal, &(normal_job){x->data, mean, std, *rng});
         rng->counter += DRAWS_OF_NORMAL * (uint64_t)n;

@@ -5,6 +5,13 @@
 
 #include "../real.h"
 
+/* The processor has a fused multiply-add. */
+#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __aarch64__ || defined __FP_FAST_FMA
+#    define GR_HAS_FMA 1
+#else
+#    define GR_HAS_FMA 0
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,13 +74,19 @@ typedef enum gr_map_name {
     GR_MAP_COUNT
 } gr_map_name;
 
+/* A number in two parts, more exact than one: what is close to first keeps its digits in (x - first) - rest. */
+typedef struct gr_center {
+    gr_real first, rest;
+} gr_center;
+
 typedef struct gr_kernels {
     const char *name;
+    bool exact; /* the bits of the reference; false where there is no fused multiply-add: last digits differ */
     gr_map *map[GR_MAP_COUNT];
 
     /* Reductions of n numbers, each the fixed tree of tree.h. */
     gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
-    gr_real (*sum_squares)(size_t n, const gr_real *x, gr_real center, gr_real scale); /* sum ((x - center) scale)^2 */
+    gr_real (*sum_squares)(size_t n, const gr_real *x, gr_center center, gr_real scale); /* sum ((x - center) scale)^2 */
     gr_real (*dot)(size_t n, const gr_real *a, const gr_real *b);
     /* n > 0; first: the index of the first maximum, or of the first NaN. */
     gr_real (*max)(size_t n, const gr_real *x, size_t *first);
@@ -101,13 +114,13 @@ typedef struct gr_kernels {
                          gr_real inverse, gr_real delta);
 
     /* y = (x - mean) rstd w + b; w and b may be NULL. */
-    void (*normalize)(size_t n, gr_real *y, const gr_real *x, gr_real mean, gr_real rstd, const gr_real *w,
+    void (*normalize)(size_t n, gr_real *y, const gr_real *x, gr_center mean, gr_real rstd, const gr_real *w,
                       const gr_real *b);
     /* With h = (x - mean) rstd and g = dy w: dx += rstd (g - [center] mean(g) - h mean(g h)). */
-    void (*normalize_dx)(size_t n, gr_real *dx, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd,
+    void (*normalize_dx)(size_t n, gr_real *dx, const gr_real *dy, const gr_real *x, gr_center mean, gr_real rstd,
                          const gr_real *w, bool center);
     /* t = dy h: the terms of dw. */
-    void (*normalize_dw)(size_t n, gr_real *t, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd);
+    void (*normalize_dw)(size_t n, gr_real *t, const gr_real *dy, const gr_real *x, gr_center mean, gr_real rstd);
 
     void (*adam)(size_t n, gr_real *w, const gr_real *g, gr_real *m, gr_real *v, const gr_adam_step *step);
     /* velocity = momentum velocity + g + decay w; w -= lr velocity */

@@ -50,7 +50,15 @@ static inline gr_real silu_slope(gr_real x) {
     return s * GR_FMA(x, 1 - s, 1);
 }
 
-/* The function of a map. Rows that lie close together get a loop that vectorises. */
+/* Do all rows of a map lie close together? */
+static inline bool rows_lie_close(const gr_row *row) {
+    bool close = true;
+    for (int i = 0; i < GR_ROW_OPERANDS; i++) close &= !row->p[i] || row->s[i] == 1;
+    return close;
+}
+
+/* The function of a map. Rows that lie close together get a loop that vectorises. Operands that a formula does not read
+ * may be missing; a stands for them. */
 #define GR_MAP_WITH(simd, name, formula)                                                              \
     static inline gr_real name##_of(gr_real y, gr_real a, gr_real b, gr_real c, gr_real t) {          \
         (void)y, (void)a, (void)b, (void)c, (void)t;                                                  \
@@ -61,11 +69,11 @@ static inline gr_real silu_slope(gr_real x) {
         const gr_real t = row->t;                                                                     \
         gr_real *restrict y = row->p[0];                                                              \
         const gr_real *a = row->p[1], *b = row->p[2] ? row->p[2] : a, *c = row->p[3] ? row->p[3] : a; \
-        const ptrdiff_t sy = row->s[0], sa = row->s[1], sb = row->p[2] ? row->s[2] : sa,              \
-                        sc = row->p[3] ? row->s[3] : sa;                                              \
-        if (sy == 1 && sa == 1 && sb == 1 && sc == 1) {                                               \
+        if (rows_lie_close(row)) {                                                                    \
             simd for (size_t i = 0; i < n; i++) y[i] = name##_of(y[i], a[i], b[i], c[i], t);          \
         } else {                                                                                      \
+            const ptrdiff_t sy = row->s[0], sa = row->s[1], sb = row->p[2] ? row->s[2] : sa,          \
+                            sc = row->p[3] ? row->s[3] : sa;                                          \
             for (ptrdiff_t i = 0; i < (ptrdiff_t)n; i++)                                              \
                 y[i * sy] = name##_of(y[i * sy], a[i * sa], b[i * sb], c[i * sc], t);                 \
         }                                                                                             \

@@ -11,7 +11,7 @@
 #ifndef GR_KERNELS_MATH_H
 #define GR_KERNELS_MATH_H
 
-#include "../real.h"
+#include "kernels.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,8 +25,14 @@ typedef uint32_t k_bits;
 #endif
 #define K_RATIO(p, q) ((gr_real)((double)(p) / (q))) /* a coefficient, rounded by the compiler */
 
+#if defined GR_DOUBLE && !GR_HAS_FMA && !defined __GLIBC__
+/* musl's fma (1.2.3) loses the sign of a product too small for a double when c is 0; alone, it is rounded once. */
+static inline double k_fma(double a, double b, double c) { return c == 0 && a != 0 && b != 0 ? a * b : fma(a, b, c); }
+#else
+#    define k_fma K_PICK(fmaf, fma)
+#endif
 #ifndef GR_FMA
-#    define GR_FMA(a, b, c) K_PICK(fmaf, fma)((a), (b), (c))
+#    define GR_FMA(a, b, c) k_fma((a), (b), (c))
 #endif
 
 /* -- The bits of a number: sign, exponent + BIAS, FRACTION --------------------------------------------------------- */

@@ -6,6 +6,7 @@
 extern const gr_kernels gr_kernels_reference;
 const gr_kernels gr_kernels_reference = {
     .name = "reference",
+    .exact = true,
     .matmul = plain_matmul,
     .matmul_hiding = plain_matmul_hiding,
 #include "entries.def"

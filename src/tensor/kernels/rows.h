@@ -9,9 +9,11 @@ static gr_real row_sum(size_t n, const gr_real *x, gr_real center) {
     return total;
 }
 
-static gr_real row_sum_squares(size_t n, const gr_real *x, gr_real center, gr_real scale) {
+static inline gr_real minus(gr_real x, gr_center center) { return (x - center.first) - center.rest; }
+
+static gr_real row_sum_squares(size_t n, const gr_real *x, gr_center center, gr_real scale) {
     gr_real total;
-    GR_SUM(total, n, i, ((x[i] - center) * scale) * ((x[i] - center) * scale));
+    GR_SUM(total, n, i, (minus(x[i], center) * scale) * (minus(x[i], center) * scale));
     return total;
 }
 
@@ -148,31 +150,31 @@ static void cross_entropy_dx(size_t n, gr_real *dx, const gr_real *x, gr_real ls
 }
 
 /* y = (x - mean) rstd w + b */
-static void normalize(size_t n, gr_real *y, const gr_real *x, gr_real mean, gr_real rstd, const gr_real *w,
+static void normalize(size_t n, gr_real *y, const gr_real *x, gr_center mean, gr_real rstd, const gr_real *w,
                       const gr_real *b) {
     GR_SIMD for (size_t i = 0; i < n; i++) {
-        gr_real h = (x[i] - mean) * rstd;
+        gr_real h = minus(x[i], mean) * rstd;
         y[i] = GR_FMA(h, w ? w[i] : 1, b ? b[i] : 0);
     }
 }
 
 /* h = (x - mean) rstd, g = dy w: dx += rstd (g - mean(g) - h mean(g h)); mean(g) is left out when not centered
  * (RMSNorm). */
-static void normalize_dx(size_t n, gr_real *dx, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd,
+static void normalize_dx(size_t n, gr_real *dx, const gr_real *dy, const gr_real *x, gr_center mean, gr_real rstd,
                          const gr_real *w, bool center) {
     gr_real sum_g = 0, sum_gh;
     if (center) GR_SUM(sum_g, n, i, dy[i] * (w ? w[i] : 1));
-    GR_SUM(sum_gh, n, i, dy[i] * (w ? w[i] : 1) * ((x[i] - mean) * rstd));
+    GR_SUM(sum_gh, n, i, dy[i] * (w ? w[i] : 1) * (minus(x[i], mean) * rstd));
     gr_real mean_g = sum_g / (gr_real)n, mean_gh = sum_gh / (gr_real)n;
     GR_SIMD for (size_t i = 0; i < n; i++) {
-        gr_real h = (x[i] - mean) * rstd, g = dy[i] * (w ? w[i] : 1);
+        gr_real h = minus(x[i], mean) * rstd, g = dy[i] * (w ? w[i] : 1);
         dx[i] = GR_FMA(rstd, GR_FMA(-h, mean_gh, g - mean_g), dx[i]);
     }
 }
 
 /* t = dy h */
-static void normalize_dw(size_t n, gr_real *t, const gr_real *dy, const gr_real *x, gr_real mean, gr_real rstd) {
-    GR_SIMD for (size_t i = 0; i < n; i++) t[i] = dy[i] * ((x[i] - mean) * rstd);
+static void normalize_dw(size_t n, gr_real *t, const gr_real *dy, const gr_real *x, gr_center mean, gr_real rstd) {
+    GR_SIMD for (size_t i = 0; i < n; i++) t[i] = dy[i] * (minus(x[i], mean) * rstd);
 }
 
 /* Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019): see gr_adam_step. */

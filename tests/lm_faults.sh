@@ -1,0 +1,86 @@
+#!/bin/sh
+# lm_faults.sh BUILD [SPARSE]: call after call of the program fails, once (tests/faults.c); of many calls, after the
+# first SPARSE, some are left out. Either the command fails with one line and leaves each file as it was or as it would
+# have become, or nothing shows of it: the same files, the same output. Whatever it left, the command can be run again.
+. "$(dirname "$0")/lm_support.sh"
+sparse=${2:-1000000}
+faults=0
+
+memory="malloc calloc realloc aligned_alloc open_memstream gr_arena_alloc"
+files="open pread read write fsync rename close stat fstat access unlink mkdir ftruncate"
+streams="fopen fdopen fclose fflush fwrite fputs fprintf fgets fread"
+small="--data $text --layers 1 --heads 2 --width 8 --context 4 --batch 1 --eval-batches 1 --bytes 4 --quiet --prompt e"
+
+# What a command leaves, in a directory t, and prints; the seconds that it took may differ.
+before() { rm -rf t && { [ ! -d start ] || cp -R start t; }; }
+printed() { sed 's/ ([0-9]* s of training)//' out; }
+kept="model.safetensors last.safetensors state.safetensors log.tsv loss.gp attention.tsv attention.gp logits.safetensors"
+wanted() { # what it is without a fault
+    before
+    check "without a fault: $1" call "$@"
+    printed > wanted.out
+    rm -rf wanted && cp -R t wanted
+}
+as_wanted() { for file in $kept; do [ ! -e wanted/$file ] || cmp wanted/$file t/$file || return; done; }
+# Weights and state: those from before, or the new ones, or none where there were none.
+old_or_new() {
+    for file in model last state logits; do
+        file=$file.safetensors
+        [ -e t/$file ] || { [ ! -e start/$file ] && continue || return; }
+        cmp -s t/$file start/$file || cmp t/$file wanted/$file || return
+    done
+}
+silent() { [ "$status" = 0 ] && [ ! -s err ] && printed | cmp - wanted.out && as_wanted; }
+told() { # one line that says what and why; the pictures may only be warned of
+    grep -v "no picture" err > said
+    [ "$status" = 1 ] && lines 1 said && grep -q -e "^lm [a-z]*: ..*: ..*" -e "^lm [a-z]*: no memory" said && old_or_new
+}
+warned() { [ "$status" = 0 ] && says "no picture" err && printed | cmp - wanted.out; }
+judged() { silent || warned || told || {
+    echo "status $status"
+    cat err
+    return 1
+}; }
+again() { call "$@" && as_wanted; }
+
+inject() { # way, call, arguments of lm
+    way=$1 name=$2 n=1
+    shift 2
+    while :; do
+        before
+        rm -f mark
+        FAULT=$name FAULT_AT=$n FAULT_WAY=$way FAULT_MARK=$dir/mark "$lm-faults" "$@" > out 2> err
+        status=$?
+        [ -e mark ] || break
+        faults=$((faults + 1))
+        case $way in
+        fails) check "$1, $name $n" judged ;;
+        *) check "$1, $name $n, $way" silent ;;
+        esac
+        case $name in # what could not be removed lies there still
+        unlink) ;;
+        *) [ ! -d t ] || check "$1, $name $n: nothing is left beside" no_leftovers t ;;
+        esac
+        check "$1, $name $n, and again" again "$@"
+        n=$((n + 1 + n / sparse))
+    done
+}
+each_call() { # arguments of lm
+    wanted "$@"
+    for call in $memory $files $streams; do inject fails "$call" "$@"; done
+    for call in pread read write; do
+        inject short "$call" "$@"
+        inject interrupted "$call" "$@"
+    done
+}
+
+each_call train $small --steps 2 --eval-interval 2 --out t --overwrite
+cp -R wanted start
+each_call train --resume t --steps 4 --eval-interval 2 --quiet
+each_call sample --model t --bytes 4
+each_call eval --model t --data "$text" --batch 64
+printf the > the.txt
+each_call logits --model t --text the.txt --out t/logits.safetensors
+each_call plot --model t
+echo "$faults faults"
+finish
