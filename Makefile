@@ -19,7 +19,7 @@ Q      = $(if $(V),,@)
 MACROS := $(shell $(CC) -std=c11 $(CFLAGS) -dM -E -x c /dev/null 2>/dev/null)
 # The source defines the bits, whatever CFLAGS say: no reassociation, no contraction (the last two flags change no
 # value), and no float wider than float: in the registers of x87 it would be, and by -std=c11 on s390.
-BITS   = -fno-unsafe-math-optimizations -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math \
+BITS   = -fno-associative-math -fno-reciprocal-math -fsigned-zeros -ffp-contract=off -fopenmp-simd -fno-math-errno -fno-trapping-math \
          $(if $(findstring __i386__,$(MACROS)),-msse2 -mfpmath=sse) $(if $(findstring __FLT_EVAL_METHOD__ 1,$(MACROS)),-fexcess-precision=fast)
 # One set of objects for the static and the shared libraries: on x86-64 it costs no instruction, if a function may still
 # be inlined where another program could put its own in its place.

@@ -94,9 +94,9 @@ combination() { # title, compiler, CFLAGS, OPENMP, directory of check.h, emulato
     done
 }
 
-# real.h does not compile: compiler, options.
+# kernels.h does not compile: compiler, options.
 refused() {
-    if echo '#include "tensor/real.h"' | "$@" -Isrc -fsyntax-only -x c - >"$room/log" 2>&1; then
+    if echo '#include "tensor/kernels/kernels.h"' | "$@" -Isrc -fsyntax-only -x c - >"$room/log" 2>&1; then
         fail "$*" "is not refused"
     fi
     grep -q 'error.*gradus: ' "$room/log" || fail "$*" "fails, but not by its #error"

@@ -4,13 +4,10 @@
 
 #include <float.h>
 
-/* As far as the compiler tells: the parts of -ffast-math that change a number, and arithmetic in wider registers. */
+/* As far as the compiler tells: the parts of -ffast-math that change a number. */
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__) || defined __ASSOCIATIVE_MATH__ || \
     defined __RECIPROCAL_MATH__ || defined __NO_SIGNED_ZEROS__
 #    error "gradus: without -ffast-math and its parts, please: the source defines the bits, and they change them"
-#endif
-#if FLT_EVAL_METHOD != 0
-#    error "gradus: float must be rounded to float (x86: -msse2 -mfpmath=sse, s390: -fexcess-precision=fast)"
 #endif
 
 /* GR_REAL_MAX is the largest number, GR_REAL_MIN the smallest normalised one, 1 + GR_REAL_EPSILON the next after 1. */
