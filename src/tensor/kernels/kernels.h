@@ -89,8 +89,9 @@ typedef struct gr_kernels {
     gr_map *map[GR_MAP_COUNT];
 
     /* Reductions of n numbers, each the fixed tree of tree.h. */
-    gr_real (*sum)(size_t n, const gr_real *x, gr_real center);                        /* sum (x - center) */
-    gr_real (*sum_squares)(size_t n, const gr_real *x, gr_center center, gr_real scale); /* sum ((x - center) scale)^2 */
+    gr_real (*sum)(size_t n, const gr_real *x, gr_real center); /* sum (x - center) */
+    gr_real (*sum_squares)(size_t n, const gr_real *x, gr_center center,
+                           gr_real scale); /* sum ((x - center) scale)^2 */
     gr_real (*dot)(size_t n, const gr_real *a, const gr_real *b);
     /* n > 0; first: the index of the first maximum, or of the first NaN. */
     gr_real (*max)(size_t n, const gr_real *x, size_t *first);
