@@ -60,3 +60,6 @@ check-threads:
 # valgrind's memcheck on a short run: nothing read that was not set, no byte lost.
 check-valgrind: $(B)/check $(B)/lm
 	@sh tests/valgrind.sh $(B)
+# Each call of the system that lm makes fails once, or moves half: one line, and whole files.
+check-faults: $(B)/lm $(B)/lm-faults
+	@sh tests/lm_faults.sh $(B)

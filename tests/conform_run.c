@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { DONE, FAILED, WRONG_USAGE }; /* exit status */
-enum { RESULTS = CONFORM_OPERANDS + 2, NAME = 8 };
+enum { RESULTS = CONFORM_OPERANDS + 2, NAME = 16 }; /* "dx" and any int */
 
 static int print_usage(void) {
     fputs("usage: conform OP in.safetensors out.safetensors [key=value ...] [strided=1]\n\n"
@@ -33,7 +33,7 @@ static bool write_results(conform_call *c, const char *path, gr_tensor *y) {
     gr_safetensors_content content = {.tensor = result};
     result[content.tensors++] = (gr_safetensors_entry){"y", gr_contiguous(y)};
     for (int i = 0; i < c->count; i++) {
-        snprintf(name[i], sizeof name[i], "dx%d", i);
+        snprintf(name[i], NAME, "dx%d", i);
         result[content.tensors++] = (gr_safetensors_entry){name[i], conform_gradient(c, i)};
     }
     if (c->weights) result[content.tensors++] = (gr_safetensors_entry){"weights", gr_contiguous(c->weights)};

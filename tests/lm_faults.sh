@@ -9,7 +9,8 @@ faults=0
 memory="malloc calloc realloc aligned_alloc open_memstream gr_arena_alloc"
 files="open pread read write fsync rename close stat fstat access unlink mkdir ftruncate"
 streams="fopen fdopen fclose fflush fwrite fputs fprintf fgets fread"
-small="--data $text --layers 1 --heads 2 --width 8 --context 4 --batch 1 --eval-batches 1 --bytes 4 --quiet --prompt e"
+head -c 2000 "$text" > short.txt
+small="--data short.txt --layers 1 --heads 2 --width 8 --context 4 --batch 1 --eval-batches 1 --bytes 4 --quiet --prompt e"
 
 # What a command leaves, in a directory t, and prints; the seconds that it took may differ.
 before() { rm -rf t && { [ ! -d start ] || cp -R start t; }; }
@@ -35,7 +36,9 @@ told() { # one line that says what and why; the pictures may only be warned of
     grep -v "no picture" err > said
     [ "$status" = 1 ] && lines 1 said && grep -q -e "^lm [a-z]*: ..*: ..*" -e "^lm [a-z]*: no memory" said && old_or_new
 }
-warned() { [ "$status" = 0 ] && says "no picture" err && printed | cmp - wanted.out; }
+warned() { # lm plot has nothing else to say
+    [ "$status" = 0 ] && says "no picture" err && { [ ! -s out ] || printed | cmp - wanted.out; }
+}
 judged() { silent || warned || told || {
     echo "status $status"
     cat err
@@ -78,7 +81,7 @@ each_call train $small --steps 2 --eval-interval 2 --out t --overwrite
 cp -R wanted start
 each_call train --resume t --steps 4 --eval-interval 2 --quiet
 each_call sample --model t --bytes 4
-each_call eval --model t --data "$text" --batch 64
+each_call eval --model t --data short.txt --batch 64
 printf the > the.txt
 each_call logits --model t --text the.txt --out t/logits.safetensors
 each_call plot --model t

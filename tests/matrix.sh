@@ -41,7 +41,7 @@ build() { # title, compiler, CFLAGS, OPENMP, directory of check.h, programs
     shift 5
     rm -rf "$room/build"
     for program; do set -- "$@" "$room/build/$program"; shift; done
-    make -s -j"$(nproc 2>/dev/null || echo 2)" CC="${LAUNCHER:+$LAUNCHER }$cc" CFLAGS="$cflags" OPENMP="$openmp" \
+    make -s V=1 -j"$(nproc 2>/dev/null || echo 2)" CC="${LAUNCHER:+$LAUNCHER }$cc" CFLAGS="$cflags" OPENMP="$openmp" \
         CHECK_HEADER="$header" B="$room/build" "$@" >"$room/log" 2>&1 || fail "$title" "does not build"
 }
 

@@ -216,7 +216,8 @@ TEST(a_table_of_huge_and_of_many_tensors_keeps_its_form) {
     static char text[16384], name[80];
     FILE *file = tmpfile();
     ck_assert_ptr_nonnull(file);
-    gr_explain(gr_expand(gr_scalar(ctx, 1), GR_SHAPE(INT64_C(1) << 60)), file); /* 2^62 or 2^63 bytes */
+    const bool wide = sizeof(size_t) > 4; /* else there are no such tensors: of 2^62 or 2^63 bytes */
+    if (wide) gr_explain(gr_expand(gr_scalar(ctx, 1), GR_SHAPE(INT64_C(1) << 60)), file);
     memset(name, 'n', 60);
     gr_tensor *part[2];
     for (int i = 0; i < 2; i++) part[i] = gr_named(gr_requires_grad(counting(GR_SHAPE(3))), name);
@@ -226,7 +227,7 @@ TEST(a_table_of_huge_and_of_many_tensors_keeps_its_form) {
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    ck_assert_msg(contains(text, sizeof(gr_real) == 8 ? "9.22e+03P" : "4.61e+03P"), "%s", text);
+    ck_assert_msg(!wide || contains(text, sizeof(gr_real) == 8 ? "9.22e+03P" : "4.61e+03P"), "%s", text);
     ck_assert_msg(contains(text, "n (3,), nnn") && !contains(text, "..."), "%s", text);
     ck_assert_msg(contains(text, "linear<br/>(1, 2)"), "%s", text);
     gr_profile_begin(ctx);

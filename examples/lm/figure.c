@@ -22,9 +22,11 @@ FILE *lm_begin_script(gr_context *ctx, const char *directory, const char *name, 
     return script;
 }
 
-void lm_end_script(gr_context *ctx, FILE *script, const char *name) {
+void lm_end_script(gr_context *ctx, FILE *script, const char *directory, const char *name) {
+    char file[64];
+    snprintf(file, sizeof file, "%s.gp", name);
     fputs("set output\n}\n", script);
-    lm_close(ctx, script, name);
+    lm_close(ctx, script, directory, file);
 }
 
 bool lm_draw(const lm_settings *set, const char *directory, const char *name) {

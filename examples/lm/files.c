@@ -60,20 +60,25 @@ bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *name
     return gr_ok(ctx);
 }
 
+#define BESIDE ".tmp"
+
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
-    char path[LM_PATH] = "";
-    lm_path(ctx, path, directory, name);
-    FILE *file = gr_ok(ctx) ? fopen(path, "w") : NULL;
+    char path[LM_PATH] = "", beside[LM_PATH + sizeof BESIDE];
+    snprintf(beside, sizeof beside, "%s" BESIDE, lm_path(ctx, path, directory, name));
+    FILE *file = gr_ok(ctx) ? fopen(beside, "w") : NULL;
     if (!file) gr_fail(ctx, path, "cannot write: %s", strerror(errno));
     return file;
 }
 
-void lm_close(gr_context *ctx, FILE *file, const char *name) {
+void lm_close(gr_context *ctx, FILE *file, const char *directory, const char *name) {
+    char path[LM_PATH] = "", beside[LM_PATH + sizeof BESIDE];
+    snprintf(beside, sizeof beside, "%s" BESIDE, lm_path(ctx, path, directory, name));
     const bool written = !ferror(file);
-    if (fclose(file) != 0)
-        gr_fail(ctx, name, "cannot write: %s", strerror(errno));
+    if (fclose(file) != 0 || (written && rename(beside, path) != 0))
+        gr_fail(ctx, path, "cannot write: %s", strerror(errno));
     else if (!written)
-        gr_fail(ctx, name, "cannot be written");
+        gr_fail(ctx, path, "cannot be written");
+    if (!gr_ok(ctx)) unlink(beside);
 }
 
 static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *size) {

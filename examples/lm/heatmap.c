@@ -20,7 +20,7 @@ static void write_data(gr_context *ctx, const char *directory, const char *name,
             fprintf(out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
                     (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
     }
-    lm_close(ctx, out, file);
+    lm_close(ctx, out, directory, file);
 }
 
 /* -- Script -------------------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void write_single(gr_context *ctx, const char *directory, const char *nam
             : n <= 64 ? 8
                       : 6,
             (long long)v.layer + 1, (long long)v.head + 1, common, body);
-    lm_end_script(ctx, script, name);
+    lm_end_script(ctx, script, directory, name);
 }
 
 /* Sizes of a sheet, in pixels. */
@@ -124,7 +124,7 @@ static void write_sheet(gr_context *ctx, const char *directory, const char *name
     fprintf(script, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
             LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height, common,
             body);
-    lm_end_script(ctx, script, name);
+    lm_end_script(ctx, script, directory, name);
 }
 
 bool lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const char *name,

@@ -65,10 +65,10 @@ bool lm_make_directory(gr_context *ctx, const char *path);
 bool lm_can_write(gr_context *ctx, const char *path);
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
 
-/* Opens a file that can be made again, for writing, and ends it. NULL after an error, kept in the context as are those
- * of lm_close. */
+/* Begins a file beside its name, and puts it in its place. NULL after an error, kept in the context as are those of
+ * lm_close, which leave the older file. */
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
-void lm_close(gr_context *ctx, FILE *file, const char *name);
+void lm_close(gr_context *ctx, FILE *file, const char *directory, const char *name);
 
 /* config.txt under a name: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name);

@@ -82,7 +82,7 @@ bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory,
     else
         fprintf(script, "bigram = %.6f\n", bigram);
     fputs(body, script);
-    lm_end_script(ctx, script, "loss");
+    lm_end_script(ctx, script, directory, "loss");
     return gr_ok(ctx) && lm_draw(set, directory, "loss");
 }
 
