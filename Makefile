@@ -13,7 +13,7 @@ B      = build
 CFLAGS = -O3 -g
 WARN   = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-pass-failed # the last: clang, loops that SSE2 cannot hold
 OPENMP = $(shell echo 'int main(void){return 0;}' | $(CC) $(CFLAGS) -fopenmp -x c - -o /dev/null 2>/dev/null && echo -fopenmp)
-SAY    = $(if $(V),:,echo '  ')# make V=1 shows the commands
+SAY    = $(if $(V),: ,echo '  ')# make V=1 shows the commands
 Q      = $(if $(V),,@)
 # What the compiler says of the target: of dumpmachine, CFLAGS=-m32 would change nothing.
 MACROS := $(shell $(CC) -std=c11 $(CFLAGS) -dM -E -x c /dev/null 2>/dev/null)

@@ -51,8 +51,9 @@ static int64_t draw(int64_t n, const candidate *c, gr_rng *rng) {
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += c[i].weight;
     const double at = gr_rng_uniform(rng) * total;
+    double sum = c[0].weight;
     int64_t i = 0;
-    for (double sum = c[0].weight; at >= sum; sum += c[i].weight) i++;
+    while (at >= sum) sum += c[++i].weight;
     return c[i].id;
 }
 
