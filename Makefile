@@ -119,7 +119,7 @@ demo: deps
 test: WANT = test
 test: deps
 	@$(MAKE) --no-print-directory all $(B)/check $(B)/check64 $(B)/gradcheck $(B)/gradcheck32 $(B)/ulp $(B)/ulp64 \
-	    $(B)/bits $(B)/bits64 $(B)/conform $(B)/conform64 $(FUZZ)
+	    $(B)/bits $(B)/bits64 $(B)/conform $(B)/conform64 $(FUZZ) $(B)/lm-faults
 	@sh tests/run.sh $(B)
 
 include tests/checks.mk

@@ -39,6 +39,7 @@ done
 for target in corpus mask graph graph64; do run "random bytes for $target" "$build/fuzz/$target" --seeds 1 1000; done
 run "lm, every command" tests/lm.sh "$build"
 run "lm, stopped, killed, and where it cannot write" tests/lm_files.sh "$build"
+run "lm, where calls of the system fail; make check-faults lets each" tests/lm_faults.sh "$build" 1
 run "the textbook against its lessons" docs/refresh.sh --check "$build"
 run "the manual pages against the sources" docs/man.sh --check "$build"
 echo "$passed passed, 0 failed"

@@ -45,9 +45,9 @@ echo "refused, as it should be: a sum that four threads add to"
 make -s -j"$(nproc 2>/dev/null || echo 2)" CC="${CLANG:-clang}" B=$build CFLAGS="-O1 -g -fsanitize=thread" $build/check || exit 1
 tests=0
 for suite in $suites; do
-    only=${suite#*:}
-    [ "$only" = "$suite" ] && only=
-    CK_RUN_SUITE=${suite%:*} CK_RUN_CASE=$only $build/check >"$room/log" 2>&1
+    case $suite in *:*) only=CK_RUN_CASE=${suite#*:} ;; *) only= ;; esac
+    # shellcheck disable=SC2086
+    env CK_RUN_SUITE="${suite%:*}" $only $build/check >"$room/log" 2>&1
     status=$?
     cat "$room/log"
     count=$(sed -n 's/^100%: Checks: \([0-9]*\),.*/\1/p' "$room/log")

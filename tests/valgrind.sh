@@ -39,7 +39,8 @@ cat >"$room/fault.c" <<'EOF'
 int main(int count, char **words) {
     (void)words;
     int *lost = malloc(sizeof *lost), *read = malloc(sizeof *read);
-    int status = *read > 5 ? 1 : 0; /* not set */
+    int status = 0;
+    if (*read > 5) status = 1; /* not set */
     free(read);
     lost = count > 9 ? lost : NULL;
     return status & (lost != NULL);

@@ -28,7 +28,8 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
     if (gr_ok(ctx)) a.weight = calloc((size_t)a.layers * layer, sizeof *a.weight);
     if (gr_ok(ctx)) a.label = malloc((size_t)n * sizeof *a.label);
     if (gr_ok(ctx)) a.place = malloc((size_t)n * sizeof *a.place);
-    if (!a.weight || !a.label || !a.place) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
+    if (!a.weight || !a.label || !a.place)
+        gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
     for (int64_t i = 0; i < a.layers && gr_ok(ctx); i++) gr_to_array(gpt->weights[i], a.weight + (size_t)i * layer);
     for (size_t i = 0; a.weight && gr_ok(ctx) && i < (size_t)a.layers * layer; i++)
         if (!isfinite(a.weight[i]))
