@@ -2,7 +2,7 @@
 # threads.sh: the thread sanitizer of clang over what shares memory between threads: two contexts in two threads, each
 # with a team of its own; children of a process with threads; products, fused attention and whole trainings on four
 # threads. The library's own memory accesses are watched; archer, of LLVM's OpenMP, tells the sanitizer what a team's
-# start and end order. Then the proof that this can fail: a parallel loop with a race must be refused. Status 1 at a race.
+# start and end order. Before, the proof that this can fail: products that share their room must be refused. Status 1 at a race.
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MAKELEVEL MFLAGS
 build=build/threads # of its own

@@ -67,6 +67,6 @@ lm="$build/lm"
 clean "lm train, 3 steps" "$lm" train --data examples/corpora/tales.txt --out "$room/run" --steps 3 --layers 1 --width 16 \
     --context 32 --batch 2 --eval-interval 2 --eval-batches 1 --sample-interval 0 --threads 1
 clean "lm sample" "$lm" sample --model "$room/run" --bytes 60
-GRADUS_ISA=reference
+export GRADUS_ISA=reference
 clean "lm sample, plain kernels" "$lm" sample --model "$room/run" --bytes 60
 echo "$runs runs, $tests tests of $(echo "$suites" | wc -w) suites: 0 errors, 0 bytes lost (memcheck)"
