@@ -110,9 +110,20 @@ TEST(a_directory_in_the_place_of_the_file_is_an_error) {
     unlink(t.path);
     ck_assert_int_eq(mkdir(t.path, 0755), 0);
     ck_assert(!save(_i));
-    EXPECT_ERROR("/model: cannot write: ");
+    EXPECT_ERROR("/model: is a directory");
     ck_assert_int_eq(entries(), 1); /* the directory; nothing beside it */
     rmdir(t.path);
+    clean_up();
+}
+
+TEST(a_pipe_in_the_place_of_the_file_stays_one) { /* as /dev/null does, which root could replace */
+    struct stat info;
+    begin(_i);
+    unlink(t.path);
+    ck_assert_int_eq(mkfifo(t.path, 0644), 0);
+    ck_assert(!save(_i));
+    EXPECT_ERROR("/model: is not a regular file");
+    ck_assert(entries() == 1 && stat(t.path, &info) == 0 && S_ISFIFO(info.st_mode));
     clean_up();
 }
 
@@ -132,6 +143,7 @@ Suite *saving_suite(void) {
     add_rows(suite, "permission", a_directory_that_cannot_be_written_is_an_error, 2);
     add_rows(suite, "gone", a_directory_that_has_gone_is_an_error, 2);
     add_rows(suite, "directory", a_directory_in_the_place_of_the_file_is_an_error, 2);
+    add_rows(suite, "pipe", a_pipe_in_the_place_of_the_file_stays_one, 2);
     add_rows(suite, "bare", a_bare_name_is_a_file_of_the_working_directory, 2);
     return suite;
 }

@@ -65,7 +65,7 @@ bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *name
 FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
     char path[LM_PATH] = "", beside[LM_PATH + sizeof BESIDE];
     snprintf(beside, sizeof beside, "%s" BESIDE, lm_path(ctx, path, directory, name));
-    FILE *file = gr_ok(ctx) ? fopen(beside, "w") : NULL;
+    FILE *file = lm_can_write(ctx, path) ? fopen(beside, "w") : NULL;
     if (!file) gr_fail(ctx, path, "cannot write: %s", strerror(errno));
     return file;
 }

@@ -14,6 +14,13 @@ void gr_fail_errno(gr_context *ctx, const char *where, const char *what) {
     gr_fail(ctx, where, "cannot %s: %s", what, why);
 }
 
+/* Only a regular file is read, and only such a file is replaced. */
+static bool is_regular(gr_context *ctx, const char *path, const struct stat *info) {
+    if (!S_ISREG(info->st_mode))
+        gr_fail(ctx, path, S_ISDIR(info->st_mode) ? "is a directory" : "is not a regular file");
+    return S_ISREG(info->st_mode);
+}
+
 int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size) {
     const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for the writer of a pipe */
     struct stat info;
@@ -21,11 +28,9 @@ int gr_open_regular(gr_context *ctx, const char *path, uint64_t *size) {
         gr_fail_errno(ctx, path, "open");
         return -1;
     }
-    if (fstat(file, &info) != 0)
-        gr_fail_errno(ctx, path, "ask for the size");
-    else if (!S_ISREG(info.st_mode))
-        gr_fail(ctx, path, S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file");
-    if (!gr_ok(ctx)) {
+    const bool known = fstat(file, &info) == 0;
+    if (!known) gr_fail_errno(ctx, path, "ask for the size");
+    if (!known || !is_regular(ctx, path, &info)) {
         close(file);
         return -1;
     }
@@ -72,6 +77,14 @@ static int open_directory(gr_context *ctx, const char *path) {
     return open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* A new name, or a regular file: root could rename a file over /dev/null. */
+static bool may_be_replaced(gr_context *ctx, const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return errno == ENOENT;
+    errno = EINVAL;
+    return is_regular(ctx, path, &info);
+}
+
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) {
     gr_replacing r = {.ctx = ctx, .path = path, .file = -1, .directory = -1};
     const size_t room = strlen(path) + sizeof ".tmp";
@@ -82,7 +95,8 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
         return r;
     }
     snprintf(r.beside, room, "%s.tmp", path);
-    note_failure(&r, within_limit(size));
+    note_failure(&r, may_be_replaced(ctx, path));
+    if (!r.cause) note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
     if (!r.cause)
         note_failure(&r, (r.file = open(r.beside, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666)) >= 0);
