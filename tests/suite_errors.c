@@ -109,12 +109,31 @@ TEST(gradients_of_a_backward_that_stopped_half_way_are_refused_until_they_are_ze
     ck_assert(!gr_backward(gr_sum(gr_add(w, spoiled), GR_ALL)));
     EXPECT_ERROR("out of memory: on purpose");
     ck_assert(!gr_sgd_step(sgd, 0.5));
-    EXPECT_ERROR("sgd: the last backward stopped half-way; gr_zero_grad first");
+    EXPECT_ERROR("sgd: the backward before it stopped half-way; gr_zero_grad first");
     ck_assert(!gr_backward(gr_sum(w, GR_ALL)));
-    EXPECT_ERROR("backward: an earlier one stopped half-way; gr_zero_grad first");
+    EXPECT_ERROR("backward: one before it stopped half-way; gr_zero_grad first");
     gr_zero_grad(ctx);
     ck_assert(gr_backward(gr_sum(w, GR_ALL)) && gr_sgd_step(sgd, 0.5));
     EXPECT(w, 0.5, 1.5);
+}
+
+/* h = 2 (w + v), gone through once more after a backward that gave up between h and w. */
+TEST(nothing_of_a_backward_that_stopped_half_way_comes_back) {
+    gr_tensor *w = gr_parameter(tensor(GR_SHAPE(1), NUMBERS(1)), "w"), *v = variable(GR_SHAPE(1), NUMBERS(1));
+    gr_tensor *h = gr_retain_grad(gr_scale(gr_add(w, v), 2)),
+              *spoiled = gr_record(&giving_up, gr_neg(h), 1, &h, NULL, 0);
+    ck_assert(gr_backward(gr_sum(v, GR_ALL)));
+    ck_assert(!gr_backward(gr_add(gr_sum(spoiled, GR_ALL), gr_sum(h, GR_ALL))));
+    EXPECT_ERROR("out of memory: on purpose");
+    gr_grad(h);
+    EXPECT_ERROR("gr_backward has not come to it");
+    EXPECT(gr_grad(v), 0);
+    gr_zero_grad(ctx);
+    ck_assert(!gr_backward(gr_sum(gr_scale(h, 3), GR_ALL)));
+    EXPECT_ERROR("which backward has gone through before");
+    ck_assert(gr_backward(gr_sum(gr_scale(gr_add(w, v), 6), GR_ALL)));
+    EXPECT(gr_grad(w), 6);
+    EXPECT(gr_grad(v), 6);
 }
 
 enum { WIDTH = 6, STEPS = 5 };
@@ -298,7 +317,8 @@ Suite *errors_suite(void) {
           an_error_stays_in_its_context, a_reset_alone_forgets_no_error, what_was_made_after_an_error_stays_inert);
     GROUP(suite, "spoiling nothing", backward_after_an_error_changes_no_gradient,
           an_optimiser_does_not_step_after_an_error,
-          gradients_of_a_backward_that_stopped_half_way_are_refused_until_they_are_zero);
+          gradients_of_a_backward_that_stopped_half_way_are_refused_until_they_are_zero,
+          nothing_of_a_backward_that_stopped_half_way_comes_back);
     add_rows(suite, "recovery", a_run_that_recovered_gives_the_bits_of_one_without_error, STEPS);
     GROUP(suite, "telling", an_error_that_nobody_read_is_printed_when_the_context_is_freed,
           an_error_that_was_read_is_not_printed, an_error_that_was_cleared_is_not_printed,

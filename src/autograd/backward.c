@@ -47,7 +47,20 @@ static void walk_back(gr_tensor *y) {
     }
 }
 
-static bool seed_fits(gr_tensor *y, gr_tensor *seed) {
+/* After an error half-way nothing that has been added is of use: the graph has been gone through, its gradients have
+ * not been come to, those of its leaves are zero. */
+static void spoil(gr_tensor *y) {
+    for (gr_node *n = y->node; n; n = n->previous) {
+        if (!n->reached) continue;
+        n->done = true;
+        n->out->grad = NULL;
+        for (int i = 0; i < n->count; i++)
+            if (gr_wants(n, i) && !n->in[i]->node) gr_clear(n->in[i]->grad);
+    }
+    y->ctx->gradients_torn = true;
+}
+
+static bool may_go_back(gr_tensor *y, gr_tensor *seed) {
     gr_context *ctx = y->ctx;
     if (gr_is_inert(y))
         gr_fail(ctx, "backward", "y was made after an error that has been cleared since");
@@ -58,7 +71,7 @@ static bool seed_fits(gr_tensor *y, gr_tensor *seed) {
     else if (!gr_shape_equal(y->shape, seed->shape))
         gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
     else if (ctx->gradients_torn)
-        gr_fail(ctx, "backward", "an earlier one stopped half-way; gr_zero_grad first");
+        gr_fail(ctx, "backward", "one before it stopped half-way; gr_zero_grad first");
     else if (!y->requires_grad)
         gr_fail(ctx, "backward", "%s depends on no parameter or variable", gr_show(y, "y"));
     return gr_ok(ctx);
@@ -69,11 +82,11 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
         gr_fail(y ? y->ctx : seed ? seed->ctx : NULL, "backward", "%s is NULL", y ? "seed" : "y");
         return false;
     }
-    if (!gr_ok(y->ctx) || !seed_fits(y, seed)) return false;
+    if (!gr_ok(y->ctx) || !may_go_back(y, seed)) return false;
     if (mark(y)) {
         add_seed(y, seed);
         walk_back(y);
-        y->ctx->gradients_torn = !gr_ok(y->ctx);
+        if (!gr_ok(y->ctx)) spoil(y);
     }
     unmark(y);
     return gr_ok(y->ctx);

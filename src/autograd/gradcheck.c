@@ -151,6 +151,8 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     double h = config.step > 0 ? config.step : best_step;
     double tolerance = config.tolerance > 0 ? config.tolerance : usual_tolerance;
     struct gr_node *tape = ctx->tape;
+    const bool torn = ctx->gradients_torn; /* of the step under way; here it is about copies */
+    ctx->gradients_torn = false;
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
     bool ran = make_variables(&c, inputs, wanted) && run_backward(&c);
     worst.error = -1;
@@ -158,6 +160,7 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
         if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
     if (worst.error < 0) worst.error = ran ? 0 : (double)NAN;
     ctx->tape = tape;
+    ctx->gradients_torn = torn;
     worst.ok = ran && gr_ok(ctx) && worst.error <= tolerance;
     return worst;
 }

@@ -37,7 +37,7 @@ static bool ready(gr_context *ctx, const char *where, int count, double lr) {
         gr_fail(ctx, where, "made for %d parameters, there are %d now; make the model first", count,
                 gr_parameter_count(ctx));
     else if (ctx->gradients_torn)
-        gr_fail(ctx, where, "the last backward stopped half-way; gr_zero_grad first");
+        gr_fail(ctx, where, "the backward before it stopped half-way; gr_zero_grad first");
     check_setting(ctx, where, "the learning rate", lr);
     return gr_ok(ctx);
 }

@@ -51,7 +51,7 @@ struct gr_context {
     /* Kept for src/autograd. */
     struct gr_node *tape; /* the last entry */
     int no_grad;          /* depth of no-grad regions */
-    bool gradients_torn;  /* a backward stopped half-way: they are of no use until gr_zero_grad */
+    bool gradients_torn;  /* a backward stopped half-way; until gr_zero_grad */
     gr_tensor **parameters;
     int parameter_count, parameter_room;
 };
@@ -59,8 +59,8 @@ struct gr_context {
 /* The tensor that operations return after an error. Never NULL. */
 gr_tensor *gr_inert(gr_context *ctx);
 
-/* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error. bytes:
- * write (uint64_t)count * sizeof, which size_t may be too small for. */
+/* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error.
+ * bytes: write (uint64_t)count * sizeof, which size_t may be too small for. */
 void *gr_alloc(gr_context *ctx, bool persistent, uint64_t bytes);
 
 /* Calls run(arg) when the context is freed, the latest first; at once when there is no memory to remember it. */
