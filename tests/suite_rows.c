@@ -124,6 +124,22 @@ TEST(close_numbers_keep_the_digits_in_which_they_differ) {
     }
 }
 
+/* y = (x - mean) / sqrt(var + 1e-5), of numbers four million times smaller than the first. */
+TEST(a_large_first_number_costs_the_others_no_digits) {
+    enum { N = 768 };
+    const double tolerance = sizeof(gr_real) == sizeof(float) ? 2e-7 : 1e-15;
+    gr_tensor *x = gr_normal(ctx, GR_SHAPE(N), 0, 2.5e-3, &rng);
+    double mean = 0, square = 0;
+    gr_data(x)[0] = 1e4;
+    for (int i = 0; i < N; i++) mean += (double)gr_data(x)[i] / N;
+    for (int i = 0; i < N; i++) square += ((double)gr_data(x)[i] - mean) * ((double)gr_data(x)[i] - mean) / N;
+    gr_tensor *y = gr_layernorm(x, NULL, NULL, 1e-5);
+    for (int i = 1; i < N; i++) {
+        const double wanted = ((double)gr_data(x)[i] - mean) / sqrt(square + 1e-5);
+        ck_assert_double_eq_tol((double)gr_data(y)[i], wanted, tolerance);
+    }
+}
+
 /* -- Losses -------------------------------------------------------------------------------------------------------- */
 
 static void compare_cross_entropy(gr_tensor *logits, int64_t batch, int64_t time) {
@@ -196,7 +212,7 @@ Suite *rows_suite(void) {
     GROUP(suite, "softmax", softmax_and_its_logarithm_give_their_formulas, softmax_of_a_scalar_is_1,
           masked_softmax_is_softmax_of_what_the_mask_shows);
     GROUP(suite, "normalisation", normalisations_give_their_formulas,
-          close_numbers_keep_the_digits_in_which_they_differ);
+          close_numbers_keep_the_digits_in_which_they_differ, a_large_first_number_costs_the_others_no_digits);
     GROUP(suite, "losses", cross_entropy_is_the_mean_of_minus_log_softmax, mse_is_the_mean_of_squares);
     GROUP(suite, "picking", gather_rows_copies_rows, a_row_gathered_twice_gets_both_gradients, ids_are_copied);
     return suite;

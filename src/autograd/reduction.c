@@ -77,10 +77,7 @@ static void reduce_rows(row_function *of_row, gr_tensor *y, gr_tensor *x, unsign
 
 /* -- Backward ------------------------------------------------------------------------------------------------------ */
 
-static gr_real centred_mean_of(const gr_kernels *k, size_t n, const gr_real *x) {
-    const gr_center mean = gr_center_of(k, n, x);
-    return mean.first + mean.rest;
-}
+static gr_real centred_mean_of(const gr_kernels *k, size_t n, const gr_real *x) { return gr_center_of(k, n, x).first; }
 
 static gr_tensor *means(gr_tensor *x, const reduced *r) {
     gr_tensor *mean = gr_new(x->ctx, "mean", false, r->kept);

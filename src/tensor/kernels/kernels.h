@@ -78,7 +78,8 @@ typedef enum gr_map_name {
     GR_MAP_COUNT
 } gr_map_name;
 
-/* A number in two parts, more exact than one: what is close to first keeps its digits in (x - first) - rest. */
+/* A number and what it lacks, together more exact than one: what is close to it keeps its digits in
+ * (x - first) - rest. */
 typedef struct gr_center {
     gr_real first, rest;
 } gr_center;
