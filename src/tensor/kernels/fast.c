@@ -1,8 +1,9 @@
 /* The fast table. The Makefile compiles this file once per instruction set, with its flags and GR_ISA set to its name.
  * Where the processor has no fused multiply-add a * b + c takes its place: only that table rounds differently. */
 #define GR_SIMD _Pragma("omp simd")
-#include "kernels.h"
+#include "fma.h"
 #if !GR_HAS_FMA
+#    undef GR_FMA
 #    define GR_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 #include "table.h"

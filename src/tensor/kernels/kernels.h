@@ -9,17 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if FLT_EVAL_METHOD != 0
-#    error "gradus: float must be rounded to float (x86: -msse2 -mfpmath=sse, s390: -fexcess-precision=fast)"
-#endif
-
-/* The processor has a fused multiply-add. */
-#if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __aarch64__ || defined __FP_FAST_FMA
-#    define GR_HAS_FMA 1
-#else
-#    define GR_HAS_FMA 0
-#endif
-
 /* One row of an elementwise map: y[i] = f(a[i], b[i], c[i], t), operands p = {y, a, b, c} walked with strides s. */
 enum { GR_ROW_OPERANDS = 4 };
 typedef struct gr_row {

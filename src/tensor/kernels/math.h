@@ -6,13 +6,13 @@
  * loop over any of them becomes vector code (gcc needs -fno-trapping-math for that). Each reduces its argument to a
  * short interval by an identity, sums a series there, and undoes the reduction. tests/ulp.c measures the errors.
  *
- * GR_FMA(a, b, c) is a*b + c rounded once. The table for processors without FMA defines it as a*b + c, rounded twice;
- * every step that must be exact is exact either way, and only last digits differ. */
+ * The table for processors without FMA defines GR_FMA(a, b, c) as a*b + c, rounded twice; every step that must be exact
+ * is exact either way, and only last digits differ. */
 #ifndef GR_KERNELS_MATH_H
 #define GR_KERNELS_MATH_H
 
-#include "kernels.h"
-#include <math.h>
+#include "fma.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -24,16 +24,6 @@ typedef uint32_t k_bits;
 #    define K_PICK(single, twice) single
 #endif
 #define K_RATIO(p, q) ((gr_real)((double)(p) / (q))) /* a coefficient, rounded by the compiler */
-
-#if defined GR_DOUBLE && !GR_HAS_FMA && !defined __GLIBC__
-/* musl's fma (1.2.3) loses the sign of a product too small for a double when c is 0; alone, it is rounded once. */
-static inline double k_fma(double a, double b, double c) { return c == 0 && a != 0 && b != 0 ? a * b : fma(a, b, c); }
-#else
-#    define k_fma K_PICK(fmaf, fma)
-#endif
-#ifndef GR_FMA
-#    define GR_FMA(a, b, c) k_fma((a), (b), (c))
-#endif
 
 /* -- The bits of a number: sign, exponent + BIAS, FRACTION --------------------------------------------------------- */
 
