@@ -37,7 +37,7 @@ static bool collect(gr_tensor *y, graph *g) {
     int operands;
     mark(y, &g->nodes, &operands);
     const size_t room = (size_t)operands + 1; /* y itself may be a leaf */
-    g->node = gr_alloc(y->ctx, false, ((uint64_t)g->nodes + 1) * sizeof *g->node);
+    g->node = gr_alloc_array(y->ctx, false, g->nodes + 1, sizeof *g->node);
     g->leaf = gr_alloc(y->ctx, false, room * sizeof(gr_tensor *));
     g->leaves = 0;
     int place = g->nodes;

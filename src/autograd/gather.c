@@ -37,7 +37,7 @@ gr_tensor *gr_gather_rows(gr_tensor *table, gr_tokens ids) {
         if (ids.ids[i] < 0 || ids.ids[i] >= rows)
             return gr_refuse(op, 1, &table, "id %d at position %lld; valid are 0 to %lld", (int)ids.ids[i],
                              (long long)i, (long long)rows - 1);
-    int32_t *copy = gr_alloc(ctx, false, (uint64_t)p.count * sizeof *copy);
+    int32_t *copy = gr_alloc_array(ctx, false, p.count, sizeof *copy);
     gr_tensor *from = gr_contiguous(table);
     if (!gr_ok(ctx)) return gr_inert(ctx);
     for (int64_t i = 0; i < p.count; i++) {

@@ -77,7 +77,7 @@ static double prefill(int input, int64_t index) { return 0.5 + 0.25 * (double)((
 
 /* Copies of the inputs as variables, their gradients pre-filled. */
 static bool make_variables(check *c, gr_tensor **inputs, const bool *wanted) {
-    c->inputs = gr_alloc(c->ctx, false, (uint64_t)(c->count ? c->count : 1) * sizeof *c->inputs);
+    c->inputs = gr_alloc_array(c->ctx, false, c->count ? c->count : 1, sizeof *c->inputs);
     for (int i = 0; c->inputs && i < c->count; i++) {
         gr_tensor *copy = gr_new(c->ctx, "gradcheck", false, inputs[i]->shape);
         if (gr_is_inert(copy)) return false;

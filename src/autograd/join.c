@@ -72,7 +72,7 @@ gr_tensor *gr_stack(gr_tensor **x, int count, int axis) {
         if (!gr_shape_equal(x[i]->shape, shape)) return gr_refuse(op, 2, (gr_tensor *[]){x[0], x[i]}, "shapes differ");
     memmove(&shape.dim[at + 1], &shape.dim[at], (size_t)(shape.ndim - at) * sizeof shape.dim[0]);
     shape.dim[at] = 1, shape.ndim++;
-    gr_tensor **wide = gr_alloc(ctx, false, (uint64_t)count * sizeof *wide);
+    gr_tensor **wide = gr_alloc_array(ctx, false, count, sizeof *wide);
     for (int i = 0; wide && i < count; i++) wide[i] = gr_reshape(x[i], shape);
     return wide ? gr_concat(wide, count, at) : gr_inert(ctx);
 }

@@ -82,9 +82,9 @@ gr_tensor *gr_cross_entropy(gr_tensor *logits, gr_tokens targets) {
         t.counted += id != GR_IGNORE;
     }
     gr_tensor *x = gr_contiguous(logits), *y = gr_new(ctx, op->name, false, GR_SCALAR);
-    int32_t *ids = gr_alloc(ctx, false, (uint64_t)rows * sizeof *ids);
-    t.lse = gr_alloc(ctx, false, (uint64_t)rows * sizeof *t.lse);
-    t.loss = gr_alloc(ctx, false, (uint64_t)rows * sizeof *t.loss);
+    int32_t *ids = gr_alloc_array(ctx, false, rows, sizeof *ids);
+    t.lse = gr_alloc_array(ctx, false, rows, sizeof *t.lse);
+    t.loss = gr_alloc_array(ctx, false, rows, sizeof *t.loss);
     if (!gr_ok(ctx)) return gr_inert(ctx);
     if (rows > 0) memcpy(ids, targets.ids, (size_t)rows * sizeof *ids);
     t.targets = ids, t.logits = x->data;

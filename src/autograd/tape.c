@@ -76,7 +76,7 @@ gr_tensor *gr_record(const gr_op *op, gr_tensor *out, int count, gr_tensor *cons
     if (!wanted || ctx->no_grad > 0 || gr_is_inert(out) || !gr_ok(ctx)) return gr_ok(ctx) ? out : gr_inert(ctx);
 
     size_t list = (size_t)count * sizeof *in;
-    gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (uint64_t)count * sizeof *n->wanted);
+    gr_node *n = gr_alloc(ctx, false, sizeof *n + list + (size_t)count * sizeof *n->wanted);
     void *copy = saved_size ? gr_alloc(ctx, false, saved_size) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     *n = (gr_node){.op = op,

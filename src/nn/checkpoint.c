@@ -193,7 +193,7 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     gr_configuration_write(ctx, gpt->config, notes);
     notes[NOTES - 2] = (gr_note){"tokenizer", tokenizer->size == 256 ? "bytes" : "chars"};
     notes[NOTES - 1] = (gr_note){"vocabulary", vocabulary};
-    gr_safetensors_entry *entry = gr_alloc(ctx, false, (uint64_t)gpt->count * sizeof *entry);
+    gr_safetensors_entry *entry = gr_alloc_array(ctx, false, gpt->count, sizeof *entry);
     for (int i = 0; entry && i < gpt->count; i++) {
         gr_tensor *w = gr_parameter_at(ctx, gpt->first + i);
         entry[i] = (gr_safetensors_entry){gr_name(w), w};

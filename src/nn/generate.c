@@ -77,7 +77,7 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng) {
     const int64_t all = gr_dim(logits, 0), stride = gr_stride(logits, 0);
     if ((uint64_t)all > SIZE_MAX / 2 / sizeof(candidate)) /* an expanded view may be larger than any memory */
         gr_fail(logits->ctx, "sample", "%s are too many", gr_show(logits, "logits"));
-    candidate *c = gr_alloc(logits->ctx, false, (uint64_t)all * sizeof *c);
+    candidate *c = gr_alloc_array(logits->ctx, false, all, sizeof *c);
     if (!c) return -1;
     for (int64_t i = 0; i < all; i++) c[i] = (candidate){.logit = (double)gr_data(logits)[i * stride], .id = i};
     const int64_t best = largest(logits->ctx, all, c);

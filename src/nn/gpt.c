@@ -122,8 +122,8 @@ gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     if (config.style.kind == GR_ATTENTION_DEFAULT) config.style.kind = GR_FUSED;
     config.style = gr_check_style(ctx, "gpt", config.style);
     check(ctx, config);
-    gr_block_layer *h = gr_ok(ctx) ? gr_alloc(ctx, true, (uint64_t)config.layers * sizeof *h) : NULL;
-    gr_tensor **weights = gr_ok(ctx) ? gr_alloc(ctx, true, (uint64_t)config.layers * sizeof *weights) : NULL;
+    gr_block_layer *h = gr_ok(ctx) ? gr_alloc_array(ctx, true, config.layers, sizeof *h) : NULL;
+    gr_tensor **weights = gr_ok(ctx) ? gr_alloc_array(ctx, true, config.layers, sizeof *weights) : NULL;
     if (!h || !weights) return gpt;
     gpt->config = config;
     gpt->h = h;

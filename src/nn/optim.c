@@ -11,7 +11,7 @@
 /* A zero tensor for each parameter; NULL after an error. */
 static gr_tensor **new_state(gr_context *ctx, const char *where) {
     const int count = gr_parameter_count(ctx);
-    gr_tensor **state = gr_alloc(ctx, true, (uint64_t)count * sizeof *state);
+    gr_tensor **state = gr_alloc_array(ctx, true, count, sizeof *state);
     for (int i = 0; state && i < count; i++) {
         gr_tensor *w = ctx->parameters[i];
         state[i] = gr_new(ctx, where, true, w->shape);
@@ -222,7 +222,7 @@ static double largest_gradient(gr_context *ctx) {
 }
 
 static double gradient_norm(gr_context *ctx) {
-    double *sum = gr_alloc(ctx, false, (uint64_t)ctx->parameter_count * sizeof *sum);
+    double *sum = gr_alloc_array(ctx, false, ctx->parameter_count, sizeof *sum);
     if (!sum) return (double)NAN;
     const double total = sum_squares((squares_job){ctx, 1, sum});
     /* A square below GR_REAL_MIN lost digits, at most GR_REAL_EPSILON GR_REAL_MIN: all of them together do not count

@@ -71,7 +71,7 @@ static bool place(gr_source *source) {
 
 bool gr_source_open(gr_context *ctx, const char *const *paths, int count, gr_source *out) {
     *out = (gr_source){.ctx = ctx};
-    gr_segment *segment = count > 0 ? gr_alloc(ctx, true, (uint64_t)count * sizeof *segment) : NULL;
+    gr_segment *segment = count > 0 ? gr_alloc_array(ctx, true, count, sizeof *segment) : NULL;
     out->segment = segment;
     for (int i = 0; segment && i < count && gr_ok(ctx); i++) {
         const size_t length = strlen(paths[i]) + 1;

@@ -175,8 +175,8 @@ static void put_back(const state *s, gr_tensor *const *staged, const gr_rng *rng
 
 static bool read_state(const gr_safetensors *in, const state *s, gr_resume *at) {
     if (!check_configuration(in, s)) return false;
-    gr_tensor **staged = gr_alloc(s->ctx, false, KINDS * (uint64_t)s->gpt->count * sizeof *staged);
-    gr_rng *rng = gr_alloc(s->ctx, false, (uint64_t)s->drops * sizeof *rng);
+    gr_tensor **staged = gr_alloc_array(s->ctx, false, (int64_t)KINDS * s->gpt->count, sizeof *staged);
+    gr_rng *rng = gr_alloc_array(s->ctx, false, s->drops, sizeof *rng);
     const gr_resume place = read_place(in);
     const int64_t step = gr_note_number(in, "optimiser_step", 0, INT64_MAX / 2);
     for (int64_t i = 0; rng && i < s->drops; i++) rng[i] = read_generator(in, gr_text(s->ctx, "dropout.%" PRId64, i));

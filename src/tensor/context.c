@@ -88,14 +88,17 @@ size_t gr_context_bytes(const gr_context *ctx) { return ctx ? ctx->forever.used 
 
 gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
 
-void *gr_alloc(gr_context *ctx, bool persistent, uint64_t bytes) {
+void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
     if (!gr_ok(ctx)) return NULL;
-    gr_arena *arena = persistent ? &ctx->forever : &ctx->step;
-    void *memory = bytes <= SIZE_MAX / 2 ? gr_arena_alloc(arena, (size_t)bytes) : NULL;
+    void *memory = gr_arena_alloc(persistent ? &ctx->forever : &ctx->step, bytes);
     if (!memory)
-        gr_fail(ctx, "out of memory", "%llu bytes (%.1f MiB) could not be had", (unsigned long long)bytes,
-                (double)bytes / (1 << 20));
+        gr_fail(ctx, "out of memory", "%zu bytes (%.1f MiB) could not be had", bytes, (double)bytes / (1 << 20));
     return memory;
+}
+
+void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size) {
+    const uint64_t n = (uint64_t)count;
+    return gr_alloc(ctx, persistent, n <= SIZE_MAX / size ? (size_t)n * size : SIZE_MAX);
 }
 
 void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg) {

@@ -59,9 +59,10 @@ struct gr_context {
 /* The tensor that operations return after an error. Never NULL. */
 gr_tensor *gr_inert(gr_context *ctx);
 
-/* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error.
- * bytes: write (uint64_t)count * sizeof, which size_t may be too small for. */
-void *gr_alloc(gr_context *ctx, bool persistent, uint64_t bytes);
+/* Memory of the step (or for ever), not cleared, aligned to a cache line; NULL after keeping an out-of-memory error. Of
+ * count elements: also where their bytes are more than size_t counts. */
+void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes);
+void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size);
 
 /* Calls run(arg) when the context is freed, the latest first; at once when there is no memory to remember it. */
 void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg);

@@ -47,7 +47,7 @@ void gr_multiply(const gr_kernels *kernels, gr_real *scratch, gr_matrix c, gr_ma
 gr_real *gr_product_scratch(gr_context *ctx) {
     int threads = gr_max_threads();
     if (ctx->scratch_threads >= threads) return ctx->scratch;
-    gr_real *scratch = gr_alloc(ctx, true, (uint64_t)threads * GR_GEMM_SCRATCH * sizeof *scratch);
+    gr_real *scratch = gr_alloc_array(ctx, true, (int64_t)threads * GR_GEMM_SCRATCH, sizeof *scratch);
     if (scratch) ctx->scratch = scratch, ctx->scratch_threads = threads;
     return scratch;
 }

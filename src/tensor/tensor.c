@@ -17,7 +17,7 @@ gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape 
         return gr_inert(ctx);
     }
     gr_tensor *x = gr_alloc(ctx, persistent, sizeof *x);
-    gr_real *data = gr_alloc(ctx, persistent, (uint64_t)n * sizeof *data);
+    gr_real *data = gr_alloc_array(ctx, persistent, n, sizeof *data);
     if (!x || !data) return gr_inert(ctx);
     *x = (gr_tensor){.ctx = ctx, .data = data, .shape = shape, .persistent = persistent};
     gr_shape_strides(shape, x->stride);
