@@ -35,16 +35,17 @@ static char *payload_of(gr_block *block) { return (char *)block + HEADER_BYTES; 
 
 /* What has been given out from a place in a block on, and in the blocks behind it. */
 static void hide_since(const gr_arena *now, gr_block *block, size_t used) {
-    for (; block; block = block != now->current ? block->next : NULL, used = 0)
-        HIDE(payload_of(block) + used, (block == now->current ? now->current_used : block->size) - used);
+    for (; block && block != now->current; block = block->next, used = 0)
+        HIDE(payload_of(block) + used, block->size - used);
+    if (block) HIDE(payload_of(block) + used, now->current_used - used);
 }
 
 /* What would take the arena above the machine's memory is refused: the system might promise it and kill us at the first
  * touch. */
 static size_t physical_memory(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    const int said = pages > 0 && bytes > 0;
-    return said && (size_t)pages <= SIZE_MAX / (size_t)bytes ? (size_t)pages * (size_t)bytes : SIZE_MAX / 2;
+    const bool known = pages > 0 && bytes > 0;
+    return known && (size_t)pages <= SIZE_MAX / (size_t)bytes ? (size_t)pages * (size_t)bytes : SIZE_MAX / 2;
 }
 
 static gr_block *new_block(gr_arena *arena, size_t payload) {
