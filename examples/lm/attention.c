@@ -27,9 +27,7 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
     gr_no_grad_end(ctx);
     if (gr_ok(ctx)) a.weight = calloc((size_t)a.layers * layer, sizeof *a.weight);
     if (gr_ok(ctx)) a.label = malloc((size_t)n * sizeof *a.label);
-    if (gr_ok(ctx)) a.place = malloc((size_t)n * sizeof *a.place);
-    if (!a.weight || !a.label || !a.place)
-        gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
+    if (!a.weight || !a.label) gr_fail(ctx, "attention", "no memory for %zu weights", (size_t)a.layers * layer);
     for (int64_t i = 0; i < a.layers && gr_ok(ctx); i++) gr_to_array(gpt->weights[i], a.weight + (size_t)i * layer);
     for (size_t i = 0; a.weight && gr_ok(ctx) && i < (size_t)a.layers * layer; i++)
         if (!isfinite(a.weight[i]))
@@ -43,8 +41,6 @@ lm_attention lm_attention_of(gr_gpt *gpt, const gr_tokenizer *tokenizer, const i
 void lm_attention_free(lm_attention *a) {
     free(a->weight);
     free(a->label);
-    free(a->place);
-    a->place = NULL;
     a->weight = NULL;
     a->label = NULL;
 }
@@ -74,14 +70,16 @@ static double looks_for_content(const gr_real *weight, int64_t n, double *place)
     return score;
 }
 
-lm_view lm_content_head(const lm_attention *a) {
+lm_view lm_content_head(gr_context *ctx, const lm_attention *a) {
     lm_view best = {0, 1, 0, 1};
-    double most = -1;
-    for (int64_t i = 0; i < a->layers * a->heads; i++) {
-        const double score = looks_for_content(a->weight + i * a->n * a->n, a->n, a->place);
+    double most = -1, *place = malloc((size_t)a->n * sizeof *place);
+    if (!place) gr_fail(ctx, "attention", "no memory for %lld places", (long long)a->n);
+    for (int64_t i = 0; place && i < a->layers * a->heads; i++) {
+        const double score = looks_for_content(a->weight + i * a->n * a->n, a->n, place);
         if (score <= most) continue;
         best = (lm_view){i / a->heads, 1, i % a->heads, 1};
         most = score;
     }
+    free(place);
     return best;
 }

@@ -10,7 +10,6 @@ typedef struct lm_attention {
     gr_real *weight; /* (layers, heads, n, n) */
     /* Each token as a picture can show it: one character of UTF-8 or, of a byte that has none, "xC3". */
     char (*label)[8];
-    double *place; /* (n): room for lm_content_head */
 } lm_attention;
 
 /* After an error without weights and labels. */
@@ -24,7 +23,7 @@ typedef struct lm_view {
 } lm_view;
 
 /* Of all heads the one that looks most for content. */
-lm_view lm_content_head(const lm_attention *a);
+lm_view lm_content_head(gr_context *ctx, const lm_attention *a);
 
 /* On standard output: colours on a terminal, tenths as digits elsewhere. */
 void lm_print_attention(const lm_attention *a, lm_view view);

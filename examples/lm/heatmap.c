@@ -141,6 +141,7 @@ void lm_draw_one_head(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *t
                       int64_t n) {
     if (gpt->config.style.kind == GR_LINEAR) return;
     lm_attention a = lm_attention_of(gpt, tokenizer, ids, n);
-    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, "attention", &a, lm_content_head(&a));
+    const lm_view head = gr_ok(gpt->ctx) ? lm_content_head(gpt->ctx, &a) : (lm_view){0, 1, 0, 1};
+    if (gr_ok(gpt->ctx)) lm_draw_attention(set, gpt->ctx, set->out, "attention", &a, head);
     lm_attention_free(&a);
 }

@@ -53,8 +53,8 @@ enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
 bool lm_is_directory(const char *path);
-bool lm_same_file(const char *a, const char *b); /* both are there, and one */
-const char *lm_shown(const char *path);          /* "-": "standard input" */
+bool lm_same_file(const char *a, const char *b);         /* both are there, and one */
+const char *lm_shown(const char *path);                  /* "-": "standard input" */
 bool lm_exists(const char *directory, const char *name); /* what cannot be asked for is not overwritten: true */
 
 /* Makes a directory, and those above it, where they are missing. */

@@ -95,14 +95,14 @@ static void check_log(gr_context *ctx, const char *directory) {
         gr_fail(ctx, path, "cannot open: %s", strerror(errno));
         return;
     }
-    if (!fgets(line, sizeof line, log) || strncmp(line, "step\tloss\t", strlen("step\tloss\t")) != 0)
-        gr_fail(ctx, path, "is not a log of lm train: it does not begin with \"step<tab>loss<tab>\"");
-    else if (!fgets(line, sizeof line, log))
-        gr_fail(ctx, path, "has no step yet");
-    if (ferror(log)) { /* and the rest of the file is not what it seems */
-        gr_error_clear(ctx);
+    const bool titled = fgets(line, sizeof line, log) && strncmp(line, "step\tloss\t", strlen("step\tloss\t")) == 0;
+    const bool has_step = titled && fgets(line, sizeof line, log);
+    if (ferror(log))
         gr_fail(ctx, path, "cannot read: %s", strerror(errno));
-    }
+    else if (!titled)
+        gr_fail(ctx, path, "is not a log of lm train: it does not begin with \"step<tab>loss<tab>\"");
+    else if (!has_step)
+        gr_fail(ctx, path, "has no step yet");
     (void)fclose(log); /* only read */
 }
 
