@@ -97,7 +97,7 @@ for page in docs/man/gradus.3 docs/man/gradus-lm.1; do
         cp "$work/page" $page && echo $page
     else
         diff $page "$work/page" >&2
-        echo "$page: stale; \"make docs\" writes it anew" >&2
+        echo "$page: stale; \"sh docs/man.sh BUILD\" writes it anew" >&2
         failed=1
     fi
 done

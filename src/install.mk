@@ -6,18 +6,30 @@ INCLUDEDIR = $(PREFIX)/include
 MANDIR     = $(PREFIX)/share/man
 INSTALL    = install
 LIBRARIES  = gradus gradus64
-PRECISION_gradus   = float
-PRECISION_gradus64 = double
+REAL_gradus    = float
+REAL_gradus64  = double
+FLAGS_gradus64 = -DGR_DOUBLE
 
-# Each file of a library that is installed in LIBDIR; the last three where the system has ELF.
-files = lib$(1).a pkgconfig/$(1).pc $(if $(SHARED),lib$(1).so.$(VERSION) lib$(1).so.$(MAJOR) lib$(1).so)
+# Every file that is installed; the last three of a library where the system has ELF.
+files     = lib$(1).a pkgconfig/$(1).pc $(if $(SHARED),lib$(1).so.$(VERSION) lib$(1).so.$(MAJOR) lib$(1).so)
+INSTALLED = "$(DESTDIR)$(BINDIR)/gradus-lm" "$(DESTDIR)$(MANDIR)/man1/gradus-lm.1" "$(DESTDIR)$(MANDIR)/man3/gradus.3" \
+            $(foreach library,$(LIBRARIES),$(foreach file,$(call files,$(library)),"$(DESTDIR)$(LIBDIR)/$(file)")) \
+            $(foreach header,gradus.h $(HEADERS:%=gradus/%),"$(DESTDIR)$(INCLUDEDIR)/$(header)")
+# What pkg-config is told is read in other directories than this.
+absolute  = $(foreach name,PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR,$(if $(filter-out /%,$(firstword $($(name)))),\
+            $(error $(name)=$($(name)) must be an absolute path)))
 
-$(LIBRARIES:%=$(B)/%.pc): $(B)/%.pc: src/gradus.pc.in src/tensor/context.h FORCE # PREFIX may be another one each time
+$(LIBRARIES:%=$(B)/%.pc): $(B)/%.pc: FORCE # PREFIX may be another one each time; # begins a comment there
 	@mkdir -p $(@D)
-	$(Q)sed -e 's|@NAME@|$*|; s|@REAL@|$(PRECISION_$*)|; s|@VERSION@|$(VERSION)|; s|@FLAGS@|$($(PRECISION_$*))|' \
-	    -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@OPENMP@|$(OPENMP)|' $< > $@
+	$(Q)printf '%s\n' "prefix=$(PREFIX)" "libdir=$(LIBDIR)" "includedir=$(INCLUDEDIR)" 'Name: $*' 'Version: $(VERSION)' \
+	    'Description: tensors, reverse-mode differentiation and a small neural-network library, in $(REAL_$*)' \
+	    'Cflags: -I"$${includedir}" $(FLAGS_$*)' 'Libs: -L"$${libdir}" -l$*' 'Libs.private: -lm $(OPENMP)' | \
+	    sed 's/#/\\#/g' > $@
 
+# Where a directory has the name of a file, install and ln would put theirs inside.
 install: all $(LIBRARIES:%=$(B)/%.pc)
+	$(absolute)
+	for f in $(INSTALLED); do [ ! -d "$$f" ] || { echo "$$f: a directory is in the way" >&2; exit 1; }; done
 	$(INSTALL) -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" \
 	    $(foreach room,tensor autograd nn,"$(DESTDIR)$(INCLUDEDIR)/gradus/$(room)")
 	for h in $(HEADERS); do $(INSTALL) -m 644 "src/$$h" "$(DESTDIR)$(INCLUDEDIR)/gradus/$$h" || exit 1; done
@@ -34,9 +46,8 @@ install: all $(LIBRARIES:%=$(B)/%.pc)
 	    ln -sf lib$$l.so.$(MAJOR) "$(DESTDIR)$(LIBDIR)/lib$$l.so" || exit 1; done
 
 uninstall:
-	rm -f "$(DESTDIR)$(BINDIR)/gradus-lm" "$(DESTDIR)$(MANDIR)/man1/gradus-lm.1" "$(DESTDIR)$(MANDIR)/man3/gradus.3" \
-	    $(foreach library,$(LIBRARIES),$(foreach file,$(call files,$(library)),"$(DESTDIR)$(LIBDIR)/$(file)")) \
-	    $(foreach header,gradus.h $(HEADERS:%=gradus/%),"$(DESTDIR)$(INCLUDEDIR)/$(header)")
+	$(absolute)
+	rm -f $(INSTALLED)
 	rmdir $(foreach room,/tensor /autograd /nn,"$(DESTDIR)$(INCLUDEDIR)/gradus$(room)") "$(DESTDIR)$(INCLUDEDIR)/gradus" 2>/dev/null || :
 
 # The last commit, byte for byte the same wherever it is packed.
