@@ -8,14 +8,10 @@
 #   - row_sum_squares and softmax_dx, in whose formulas is no GR_FMA, have no fused multiply-add at all.
 # Then the proof that these checks can fail: fast.c compiled wrongly must be refused. Status 1 at the first that is not
 # as it should be.
-cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS
+. "$(dirname "$0")/support.sh"
 build=${1:?the build directory} cc=${2:-cc}
 objdump=$($cc -print-prog-name=objdump)
-command -v "$objdump" >/dev/null || { echo "skipped: no objdump"; exit 0; }
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-trap 'exit 1' HUP INT TERM
+has "$objdump" || missing objdump
 
 # object, instruction set, precision: prints what is wrong; nothing is all right. Names are compared up to the first
 # point, because compilers make clones ("full_tile.constprop.0"); what is inlined counts where it has gone.
@@ -67,33 +63,28 @@ faults() {
         }' | sort | uniq
 }
 
+objects=0
 for precision in float double; do
     for object in "$build/$precision"/src/tensor/kernels/fast_*.o; do
         isa=${object##*fast_}
         isa=${isa%.o}
         [ "$isa" = baseline ] && continue # it has no fma
-        faults "$object" "$isa" $precision >"$room/faults"
-        if [ -s "$room/faults" ]; then
-            cat "$room/faults"
-            echo "FAILED: $object"
-            exit 1
-        fi
+        faults "$object" "$isa" $precision > "$room/log"
+        [ ! -s "$room/log" ] || fail "$object"
         echo "$precision $isa: fma on whole vectors, no call in product and exp"
+        objects=$((objects + 1))
     done
 done
+[ $objects -gt 0 ] || missing "instruction set with fma"
 
 # title, what the complaint must say, a variable of the Makefile as it should not be
 refuses() {
     object="$room/build/float/src/tensor/kernels/fast_avx2.o"
     rm -f "$object"
-    make -s CC="$cc" B="$room/build" CFLAGS=-O3 "$3" "$object" >"$room/log" 2>&1 || { cat "$room/log"; exit 1; }
-    faults "$object" avx2 float >"$room/faults"
-    if ! grep -q "$2" "$room/faults"; then
-        cat "$room/faults"
-        echo "FAILED: $1 is not noticed"
-        exit 1
-    fi
-    echo "refused, as it should be: $1 ($(grep -m 1 "$2" "$room/faults"))"
+    logged make -s CC="$cc" B="$room/build" CFLAGS=-O3 "$3" "$object" || fail "$1: does not build"
+    faults "$object" avx2 float > "$room/log"
+    grep -q "$2" "$room/log" || fail "$1 is not noticed"
+    echo "refused, as it should be: $1 ($(grep -m 1 "$2" "$room/log"))"
 }
 
 case $($cc -dumpmachine) in
@@ -104,3 +95,4 @@ x86_64*)
         "BITS=-ffp-contract=fast -fopenmp-simd -fno-math-errno -fno-trapping-math"
     ;;
 esac
+echo "$objects objects as they should be"

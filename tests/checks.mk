@@ -1,12 +1,15 @@
 # What is proved beyond `make test`. Each target is a script of tests/ with a build directory of its own, and says its
-# figure on its last line; docs/reliability.md tells what it proves, what it needs and how long it takes.
+# figure on its last line; docs/reliability.md tells what it proves, what it needs and how long it takes. What is missing
+# here is said, and installed for `make test` alone.
+.PHONY: check-sanitize check-matrix check-bits check-assembly check-soak fuzz check-install coverage check-analyze \
+    check-threads check-valgrind check-faults
 
 # The whole test suite under the address, undefined-behaviour and leak sanitizers.
-check-sanitize: deps
+check-sanitize:
 	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" test
 
 # Every compiler, optimisation, C library and processor there is: no warning, all tests, the same bits. An hour or two;
-# ONLY=musl or ONLY="clang -O2" restricts it, LAUNCHER=ccache makes the next run shorter.
+# ONLY=musl or ONLY="clang -O2" restricts it; a PATH that begins with ccache's links makes the next run shorter.
 check-matrix:
 	@sh tests/matrix.sh
 # Of the same combinations, the bits alone.
@@ -14,23 +17,24 @@ check-bits: check-assembly
 	@sh tests/matrix.sh --bits
 # What the compiler made of the fast kernels.
 check-assembly: $(B)/libgradus.a $(B)/libgradus64.a
-	@sh tests/assembly.sh $(B) $(CC)
+	@sh tests/assembly.sh $(B) "$(CC)"
 
 # 10,000 steps twice, the second time with 1,000 errors half-way: memory, files and bits stay what they were.
 check-soak: $(B)/soak $(B)/soak64
 	@OMP_WAIT_POLICY=passive $(B)/soak64
 	@OMP_WAIT_POLICY=passive $(B)/soak
 
+# The fuzz targets (tests/fuzz): programs that run files or seeds; with FUZZ_ENGINE=-fsanitize=fuzzer those of libFuzzer.
+FUZZ = safetensors config options corpus mask graph graph64
 # Random inputs, under the address and undefined-behaviour sanitizers where clang is, FUZZ_SECONDS for each target: no
 # input breaks a promise of the loaders, of lm's options, of a corpus, of a mask, of any graph of ops.
-fuzz: deps
-	@sh tests/fuzz.sh $(B) $(or $(FUZZ_SECONDS),60)
+fuzz: $(FUZZ:%=$(B)/fuzz/%)
+	@sh tests/fuzz.sh $(B) "$(or $(FUZZ_SECONDS),60)" $(FUZZ)
 
-# The targets (tests/fuzz): programs that run files or seeds; with FUZZ_ENGINE=-fsanitize=fuzzer those of libFuzzer.
-FUZZ         = $(addprefix $(B)/fuzz/,safetensors config options corpus mask graph graph64)
 fuzz_objects = $(patsubst %,$(B)/$(1)/tests/fuzz/%.o,$(2) support $(if $(FUZZ_ENGINE),,replay)) $(B)/libgradus$(3).a
 LM_WITHOUT_MAIN = $(patsubst %,$(B)/float/%,$(filter-out %/main.o,$(LM)))
-$(FUZZ) $(B)/fuzz/seeds:
+GRAPH = $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/graph*.c)) masks
+$(FUZZ:%=$(B)/fuzz/%) $(B)/seeds:
 	@mkdir -p $(@D)
 	@$(SAY)LD $@
 	$(Q)$(CC) $(FUZZ_ENGINE) $^ -o $@ $(LINK)
@@ -39,16 +43,16 @@ $(B)/fuzz/corpus: $(call fuzz_objects,float,corpus)
 $(B)/fuzz/config: $(LM_WITHOUT_MAIN) $(call fuzz_objects,float,config lm_support)
 $(B)/fuzz/options: $(LM_WITHOUT_MAIN) $(call fuzz_objects,float,options lm_support)
 $(B)/fuzz/mask: $(call fuzz_objects,float,mask masks)
-$(B)/fuzz/graph: $(call fuzz_objects,float,graph graph_plan graph_draw graph_ops graph_rows graph_attention masks)
-$(B)/fuzz/graph64: $(call fuzz_objects,double,graph graph_plan graph_draw graph_ops graph_rows graph_attention masks,64)
-$(B)/fuzz/seeds: $(B)/float/tests/fuzz/seeds.o $(B)/float/tests/fuzz/support.o $(B)/libgradus.a
+$(B)/fuzz/graph: $(call fuzz_objects,float,$(GRAPH))
+$(B)/fuzz/graph64: $(call fuzz_objects,double,$(GRAPH),64)
+$(B)/seeds: $(B)/float/tests/fuzz/seeds.o $(B)/float/tests/fuzz/support.o $(B)/libgradus.a
 
 # What `make install` and `make dist` give to a user, in paths with spaces: libraries, headers, pkg-config, manual pages.
 check-install: all
 	@sh tests/install.sh $(B) "$(CC)"
 
 # What of src/ the test suite runs: at least 97 % of the lines and 90 % of the branches.
-coverage: deps
+coverage:
 	@sh tests/coverage.sh $(B) $(if $(findstring gcc,$(CC)),"$(CC)",gcc)
 
 # Static analysis: gcc -fanalyzer, clang-tidy and cppcheck find nothing; no frame above 16 KiB.

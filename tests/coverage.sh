@@ -9,21 +9,18 @@
 # -Og, because it keeps each line and branch as written; atomic counters, because threads count, too.
 #
 # Left out: what links nothing of src/ (ulp); the lessons and manual pages, whose text is in question; the scripts in
-# which lm may not write or its calls fail, for gcov's files fail there, too; and two suites that run for minutes what
-# the others have run: bench, which measures, and training, which learns.
+# which lm may not write or its calls fail, for gcov's files fail there, too; and two suites that take minutes: bench,
+# which measures, and training, which learns. What they alone would run counts as never run.
+. "$(dirname "$0")/support.sh"
 export WITHOUT=" bench training ulp ulp64 tests/lm_files.sh tests/lm_faults.sh docs/refresh.sh docs/man.sh "
 export CK_TIMEOUT_MULTIPLIER=20 # counters are slow
 lines_wanted=97 branches_wanted=90
 
-cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS # the build has settings of its own
 build=${1:?the build directory}/coverage gcc=${2:-gcc}
 gcov=$(echo "${gcc##* }" | sed 's/gcc/gcov/') # gcc-12 has gcov-12
-for tool in "${gcc##* }" "$gcov"; do
-    command -v "$tool" > /dev/null 2>&1 || { echo "skipped: no $tool"; exit 0; }
-done
+for tool in "${gcc##* }" "$gcov"; do has "$tool" || missing "$tool"; done
 rm -rf "$build" # counts of an older build would be added
-make --no-print-directory -j"$(nproc 2> /dev/null || echo 2)" CC="$gcc" B="$build" CFLAGS="-Og -g --coverage -fprofile-update=atomic" test || exit 1
+make --no-print-directory -j"$cores" CC="$gcc" B="$build" CFLAGS="-Og -g --coverage -fprofile-update=atomic" test || exit 1
 
 find "$build/float/src" "$build/double/src" -name '*.gcno' -exec "$gcov" -t -b -c -r {} \; 2> /dev/null |
     awk -v lines_wanted=$lines_wanted -v branches_wanted=$branches_wanted -f tests/coverage.awk

@@ -202,7 +202,7 @@ done <<TABLE
 1|none/config.txt: cannot open|train --resume none
 1|none: cannot open|sample --model none
 1|not a safetensors file|sample --model p
-1|--layer 2: the model has layers 1 to 1|attend --model a --prompt x --layer 2
+1|--layer: 2 is none of the model's layers 1 to 1|attend --model a --prompt x --layer 2
 1|the model sees 16 at a time|attend --model a --prompt 01234567890123456
 1|none/log.tsv: cannot open|plot --model none
 1|is not a log of lm train|plot --model broken

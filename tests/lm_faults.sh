@@ -1,10 +1,12 @@
 #!/bin/sh
-# lm_faults.sh BUILD [SPARSE]: call after call of the program fails, once (tests/faults.c); of many calls, after the
-# first SPARSE, some are left out; of those to the arena, all of which suite_faults_memory.c lets fail, after 100. Either the command fails with one line and leaves each file as it was or as it would
-# have become, or nothing shows of it: the same files, the same output. Whatever it left, the command can be run again.
+# lm_faults.sh BUILD [SPARSE]: call after call of the program fails, once (tests/faults.c). Either the command fails with
+# one line and leaves each file as it was or as it would have become, or nothing shows of it: the same files, the same
+# output. Whatever it left, the command can be run again. Each call; or, after the n-th, the n + 1 + n/SPARSE-th, so that
+# 1 tries the 1st, 3rd, 7th ...; of the arena, all of whose calls suite_faults_memory.c lets fail, the hundreds are so thinned.
 . "$(dirname "$0")/lm_support.sh"
 sparse=${2:-1000000}
 faults=0
+[ -x "$lm-faults" ] || { echo "FAILED: there is no $lm-faults"; exit 1; }
 
 memory="malloc calloc realloc aligned_alloc open_memstream gr_arena_alloc"
 files="open pread read write fsync rename close stat fstat access unlink mkdir ftruncate"
@@ -59,7 +61,7 @@ inject() { # way, call, arguments of lm
         rm -f mark
         FAULT=$name FAULT_AT=$n FAULT_WAY=$way FAULT_MARK=$dir/mark "$lm-faults" "$@" > out 2> err
         status=$?
-        [ -e mark ] || break
+        [ -e mark ] || { check "$1, without a $name $n" silent; break; } # and without a fault
         faults=$((faults + 1))
         case $way in
         fails) check "$1, $name $n" judged "$name" ;;
@@ -74,12 +76,14 @@ inject() { # way, call, arguments of lm
     done
 }
 each_call() { # arguments of lm
+    earlier=$faults
     wanted "$@"
     for call in $memory $files $streams; do inject fails "$call" "$@"; done
     for call in pread read write; do
         inject short "$call" "$@"
         inject interrupted "$call" "$@"
     done
+    check "calls failed: $1" [ "$faults" -gt "$earlier" ]
 }
 
 each_call train $small --steps 2 --eval-interval 2 --out t --overwrite
@@ -92,6 +96,5 @@ each_call logits --model t --text the.txt --out t/logits.safetensors
 each_call plot --model t
 (finish)
 status=$?
-[ $faults != 0 ] || echo "skipped: no linker that can put a fault before a call"
 echo "$faults calls failed, $failures of them badly"
 exit $status

@@ -149,11 +149,11 @@ check "a state cut off" eval 'fresh other; head -c 3000 finished/state.safetenso
 check "weights without a state" eval 'fresh other; rm other/state.safetensors
     fails 1 "other: holds weights, but no state.safetensors" train --resume other --steps 40; cmp finished/model.safetensors other/model.safetensors'
 mkdir -p half && cp -r finished/. half && mkdir half/state.safetensors.new
-check "a state that cannot be written" fails 1 "half/state.safetensors.new: cannot write" train --resume half --steps 40 --quiet
+check "a state that cannot be written" fails 1 "half/state.safetensors.new: is a directory" train --resume half --steps 40 --quiet
 rmdir half/state.safetensors.new
 check "changes no weights either" untouched half
 mkdir -p old && cp -r finished/. old && mkdir old/config.txt.new
-check "a configuration that cannot be written" fails 1 "old/config.txt.new: cannot write" train $run --steps 2 --out old --quiet
+check "a configuration that cannot be written" fails 1 "old/config.txt.new: is a directory" train $run --steps 2 --out old --quiet
 check "costs no state" cmp finished/state.safetensors old/state.safetensors
 
 # -- Where nobody reads

@@ -1,4 +1,4 @@
-/* check [--suite NAME]: runs the suites, each test in a process of its own, but for those that WITHOUT names. */
+/* check: runs the suites but for those that WITHOUT names, each test in a process of its own; CK_RUN_SUITE: one. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,11 @@
     X(kernels) X(sums) X(matmul) X(threads) X(concurrent) X(guard) X(memory) \
     X(faults_memory) X(faults_files)                                         \
     X(ops) X(products) X(rows) X(conventions)                                \
-    X(autograd) X(gradients) X(errors) X(refusals) X(edges) X(depth)         \
-    X(nn) X(nn_refusals) X(attention) X(linear_attention) X(rotary)          \
-    X(mask) X(mask_refusals) X(fused) X(fused_bits) X(in_place)              \
-    X(optim) X(text) X(corpus) X(generate) X(training)                       \
+    X(autograd) X(gradients) X(errors) X(refusals) X(depth)                  \
+    X(layers) X(gpt) X(nn_refusals)                                          \
+    X(attention) X(linear_attention) X(rotary) X(mask) X(mask_refusals)      \
+    X(fused) X(fused_hidden) X(fused_bits) X(in_place)                       \
+    X(optim) X(schedule) X(text) X(corpus) X(generate) X(training)           \
     X(checkpoint) X(loading) X(nanogpt) X(saving) X(state)                   \
     X(profile) X(explain) X(bench) X(conform)
 /* clang-format on */
@@ -30,17 +31,12 @@ static int left_out(const char *suite) {
     return names && strstr(names, name);
 }
 
-int main(int argc, char **argv) {
-    const char *only = argc == 3 && strcmp(argv[1], "--suite") == 0 ? argv[2] : NULL;
-    if (argc > 1 && !only) {
-        fprintf(stderr, "check [--suite NAME]\n");
-        return EXIT_FAILURE;
-    }
+int main(void) {
     SRunner *runner = srunner_create(NULL);
 #define ADD(name) \
     if (!left_out(#name)) srunner_add_suite(runner, name##_suite());
     SUITES(ADD)
-    srunner_run(runner, only, NULL, CK_NORMAL);
+    srunner_run(runner, NULL, NULL, CK_NORMAL);
     int failed = srunner_ntests_failed(runner), ran = srunner_ntests_run(runner);
     srunner_free(runner);
     return failed == 0 && ran > 0 ? EXIT_SUCCESS : EXIT_FAILURE;

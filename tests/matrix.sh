@@ -8,65 +8,38 @@
 #   --write     writes tests/golden.txt anew, with the reference kernels on one thread: after a change of a formula or
 #               of the order of a sum, and only then
 #   ONLY        in the environment: a part of the lines that are wanted, such as "musl" or "clang -O2"
-#   LAUNCHER    in the environment: before each compiler, such as "ccache"
-cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS # each build below has settings of its own
-export OMP_WAIT_POLICY=passive   # threads that spin are slow beside other work
-export CK_TIMEOUT_MULTIPLIER=20  # -O0 and emulated processors are slow
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-trap 'exit 1' HUP INT TERM
-mode=$1
-combinations=0
+mode=$*
+case $mode in "" | --bits | --write) ;; *) echo "matrix.sh [--bits | --write], not $mode"; exit 1 ;; esac
+. "$(dirname "$0")/support.sh"
+export CK_TIMEOUT_MULTIPLIER=20 # -O0 and emulated processors are slow
+combinations=0 refusals=0
 mkdir "$room/tree" && cp -R Makefile src tests examples "$room/tree" || exit 1 # one state of the source for all
 cd "$room/tree" || exit 1
 
-# On an emulator these suites are left out: they measure time (bench, profile),
-# fork beside threads, which qemu does not follow (concurrent), or take minutes for numbers that the bits and the other
-# suites have, too.
-LEFT_OUT="bench profile concurrent depth faults_memory faults_files fused_bits gradients"
-suites=$(sed -n 's/^ *X(/X(/p' tests/main.c | tr ')' '\n' | sed -n 's/.*X(\([a-z_]*\)$/\1/p')
+# On an emulator these suites are left out: they measure time (bench, profile), fork beside threads, which qemu does not
+# follow (concurrent), or take minutes for numbers that the bits and the other suites have, too.
+left_out="bench profile concurrent depth faults_memory faults_files fused_bits gradients"
 
-has() { command -v "$1" >/dev/null 2>&1; }
 wanted() { case "$1 " in *"$ONLY"*) ;; *) return 1 ;; esac; }
 skip() { if wanted "$1"; then echo "skipped: $1: $2"; fi; }
-fail() { # title, what
-    cat "$room/log"
-    echo "FAILED: $1: $2"
-    exit 1
-}
 
 build() { # title, compiler, CFLAGS, OPENMP, directory of check.h, programs
     title=$1 cc=$2 cflags=$3 openmp=$4 header=$5
     shift 5
     rm -rf "$room/build"
     for program; do set -- "$@" "$room/build/$program"; shift; done
-    make -s V=1 -j"$(nproc 2>/dev/null || echo 2)" CC="${LAUNCHER:+$LAUNCHER }$cc" CFLAGS="$cflags" OPENMP="$openmp" \
-        CHECK_HEADER="$header" B="$room/build" "$@" >"$room/log" 2>&1 || fail "$title" "does not build"
-}
-
-logged() { "$@" >"$room/log" 2>&1; }
-
-# Runs check, and adds its tests to `passed`.
-tested() { # title, command
-    title=$1
-    shift
-    logged "$@" || fail "$title" "a test"
-    count=$(sed -n 's/^100%: Checks: \([0-9]*\),.*/\1/p' "$room/log")
-    [ "${count:-0}" -gt 0 ] || fail "$title" "there is no test"
-    passed=$((passed + count))
+    logged make -s V=1 -j"$cores" CC="$cc" CFLAGS="$cflags" OPENMP="$openmp" CHECK_HEADER="$header" B="$room/build" "$@" ||
+        fail "$title: does not build"
 }
 
 run_tests() { # title, suffix of the precision, emulator; says what passed
-    passed=0
-    if [ "$3" ]; then
-        for name in $run_there; do tested "$1 $name" "$3" "$room/build/check$2" --suite "$name"; done
-        said=" $passed tests,"
-    else
-        tested "$1" "$room/build/check$2"
-        logged "$room/build/gradcheck$([ "$2" ] || echo 32)" --rows || fail "$1" "a gradient"
-        said=" $passed tests, gradients,"
-    fi
+    # shellcheck disable=SC2086 # no word
+    logged env ${3:+WITHOUT=" $left_out "} $3 "$room/build/check$2" || fail "$1: a test"
+    said=" $(tests_logged) tests,"
+    [ "$said" != " 0 tests," ] || fail "$1: there is no test"
+    [ "$3" ] && return
+    logged "$room/build/gradcheck$([ "$2" ] || echo 32)" --rows || fail "$1: a gradient"
+    said="$said gradients,"
 }
 
 combination() { # title, compiler, CFLAGS, OPENMP, directory of check.h, emulator
@@ -86,9 +59,9 @@ combination() { # title, compiler, CFLAGS, OPENMP, directory of check.h, emulato
         said=""
         [ "$mode" ] || run_tests "$1 $precision" "$suffix" "$6"
         # shellcheck disable=SC2086
-        logged $6 "$room/build/bits$suffix" --check tests/golden.txt $counts || fail "$1 $precision" "the bits"
+        logged $6 "$room/build/bits$suffix" --check tests/golden.txt $counts || fail "$1 $precision: the bits"
         same=$(grep -c ": same bits" "$room/log")
-        [ "$same" -gt 0 ] || fail "$1 $precision" "no bits were compared"
+        [ "$same" -gt 0 ] || fail "$1 $precision: no bits were compared"
         now=$(date +%s)
         echo "$1 $precision:$said the same bits $same times, $((now - begin)) s"
         begin=$now
@@ -98,30 +71,22 @@ combination() { # title, compiler, CFLAGS, OPENMP, directory of check.h, emulato
 
 # kernels.h does not compile: compiler, options.
 refused() {
-    if echo '#include "tensor/kernels/kernels.h"' | "$@" -Isrc -fsyntax-only -x c - >"$room/log" 2>&1; then
-        fail "$*" "is not refused"
-    fi
-    grep -q 'error.*gradus: ' "$room/log" || fail "$*" "fails, but not by its #error"
+    if echo '#include "tensor/kernels/fma.h"' | logged "$@" -Isrc -fsyntax-only -x c -; then fail "$*: is not refused"; fi
+    grep -q 'error.*gradus: ' "$room/log" || fail "$*: fails, but not by its #error"
     refusals=$((refusals + 1))
 }
 
 if [ "$mode" = --write ]; then
     build golden cc -O2 "" "" bits bits64
     export GRADUS_ISA=reference
-    { "$room/build/bits" && "$room/build/bits64"; } >"$room/golden" || exit 1
+    { "$room/build/bits" && "$room/build/bits64"; } > "$room/golden" || exit 1
     cd "$OLDPWD" && cp "$room/golden" tests/golden.txt && echo "wrote tests/golden.txt"
     exit
 fi
 
-run_there="" out=""
-for name in $suites; do
-    case " $LEFT_OUT " in *" $name "*) out="$out $name" ;; *) run_there="$run_there $name" ;; esac
-done
-
 # -- What changes the bits is refused; what clang has no macro for is undone by the Makefile's own flags ------------------
 
 if wanted refusals; then
-    refusals=0
     if has gcc; then
         for option in -ffast-math -Ofast -ffinite-math-only -freciprocal-math -fno-signed-zeros \
             -funsafe-math-optimizations; do
@@ -137,7 +102,7 @@ fi
 # -- gcc and clang, here ---------------------------------------------------------------------------------------------------
 
 here() { # title, compiler, CFLAGS: with OpenMP and without
-    if echo 'int main(void){return 0;}' | $2 -fopenmp -x c - -o "$room/probe" 2>/dev/null; then
+    if echo 'int main(void){return 0;}' | $2 -fopenmp -x c - -o "$room/probe" 2> /dev/null; then
         combination "$1 openmp" "$2" "$3" -fopenmp "" ""
     else
         skip "$1 openmp" "it has no OpenMP"
@@ -158,9 +123,9 @@ fi
 # -- Another C library, and other processors: there Check is not packaged ---------------------------------------------------
 
 if has musl-gcc; then
-    printf '#include <omp.h>\nint main(void){return omp_get_max_threads() < 1;}\n' >"$room/probe.c"
+    printf '#include <omp.h>\nint main(void){return omp_get_max_threads() < 1;}\n' > "$room/probe.c"
     openmp=""
-    if musl-gcc -fopenmp "$room/probe.c" -o "$room/probe" 2>/dev/null && "$room/probe" 2>/dev/null; then
+    if musl-gcc -fopenmp "$room/probe.c" -o "$room/probe" 2> /dev/null && "$room/probe" 2> /dev/null; then
         openmp=-fopenmp
     else
         skip "musl openmp" "there is no libgomp for it"
@@ -174,9 +139,9 @@ else
 fi
 
 # The kernel's headers serve both; where the 32-bit compiler does not look for them, it is told.
-if has gcc && echo 'int main(void){return 0;}' | gcc -m32 -x c - -o "$room/probe" 2>/dev/null && "$room/probe"; then
+if has gcc && echo 'int main(void){return 0;}' | gcc -m32 -x c - -o "$room/probe" 2> /dev/null && "$room/probe"; then
     m32=-m32
-    if ! echo '#include <asm/errno.h>' | gcc -m32 -E - >/dev/null 2>&1; then
+    if ! echo '#include <asm/errno.h>' | gcc -m32 -E - > /dev/null 2>&1; then
         m32="-m32 -idirafter /usr/include/$(gcc -print-multiarch)"
     fi
     combination "32-bit -O2 openmp" gcc "-O2 $m32" -fopenmp tests/check ""
@@ -191,7 +156,7 @@ emulated() { # processor, level
     has "qemu-$1" || { skip "$1 $2" "no qemu-$1"; return; }
     QEMU_LD_PREFIX=$(dirname "$($cc -print-file-name=libc.so.6)")/..
     export QEMU_LD_PREFIX
-    if wanted "$1 $2 openmp" && [ -z "$mode" ]; then echo "left out on $1:$out, slow tests, gradcheck"; fi
+    if wanted "$1 $2 openmp" && [ -z "$mode" ]; then echo "left out on $1: $left_out, slow tests, gradcheck"; fi
     combination "$1 $2 openmp" "$cc" "$2" -fopenmp tests/check "qemu-$1"
 }
 for level in -O2 -O3; do
@@ -202,7 +167,7 @@ for level in -O2 -O3; do
 done
 emulated s390x -O2 # lowest byte last
 
-[ $((combinations + ${refusals:-0})) -gt 0 ] || { echo "no compiler: nothing could be checked"; exit 1; }
+[ $((combinations + refusals)) -gt 0 ] || missing "compiler${ONLY:+ for $ONLY}"
 if [ "$mode" ]; then
     echo "$combinations combinations, no warning, the same bits"
 else

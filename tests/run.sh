@@ -2,7 +2,7 @@
 # run.sh BUILD: runs all tests in the build directory, one program after another. The first that fails ends the run with
 # its status; else the last line is the number of checks. WITHOUT names programs and suites, each between blanks, that
 # are left out.
-export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" # threads that spin are slow beside other work
+. "$(dirname "$0")/support.sh"
 build=${1:?the build directory}
 passed=0
 
@@ -12,18 +12,14 @@ run() { # title, program in the build directory or path of a script, its argumen
     case $program in */*) ;; *) program=$build/$program ;; esac
     shift 2
     echo "== $title"
-    output=$(mktemp) || exit 1
-    "$program" "$@" > "$output" 2>&1
+    logged "$program" "$@"
     status=$?
-    cat "$output"
-    # Check sums up its tests as "100%: Checks: 120, Failures: 0, Errors: 0"
-    checks=$(sed -n 's/^[0-9]*%: Checks: \([0-9]*\),.*/\1/p' "$output")
-    rm -f "$output"
+    cat "$room/log"
     if [ "$status" -ne 0 ]; then
         echo "FAILED: $title ($program, status $status)"
         exit "$status"
     fi
-    passed=$((passed + ${checks:-0}))
+    passed=$((passed + $(tests_logged)))
 }
 
 run "float tests" check
@@ -33,10 +29,11 @@ run "elementary functions in double" ulp64 --step 10
 run "the bits of a training, float" bits --check tests/golden.txt
 run "the bits of a training, double" bits64 --check tests/golden.txt
 run "gradients against difference quotients, in double" gradcheck
-for target in safetensors config options corpus mask graph graph64; do
-    run "fuzz corpus of ${target%64}" "$build/fuzz/$target" "tests/fuzz/corpora/${target%64}"
+for program in "$build"/fuzz/*; do
+    target=${program##*/}
+    run "fuzz corpus of $target" "$program" "tests/fuzz/corpora/${target%64}"
+    run "random bytes for $target" "$program" --seeds 1 1000
 done
-for target in corpus mask graph graph64; do run "random bytes for $target" "$build/fuzz/$target" --seeds 1 1000; done
 run "lm, every command" tests/lm.sh "$build"
 run "lm, stopped, killed, and where it cannot write" tests/lm_files.sh "$build"
 run "lm, where calls of the system fail; make check-faults lets each" tests/lm_faults.sh "$build" 1

@@ -3,36 +3,29 @@
 # with a team of its own; children of a process with threads; products, fused attention and whole trainings on four
 # threads. The library's own memory accesses are watched; archer, of LLVM's OpenMP, tells the sanitizer what a team's
 # start and end order. Before, the proof that this can fail: products that share their room must be refused. Status 1 at a race.
-cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS
+. "$(dirname "$0")/support.sh"
 build=build/threads # of its own
 suites="concurrent threads matmul fused_bits training:golden" # or SUITE:CASE, where the rest takes too long
 
-skip() { echo "skipped: $1"; echo "nothing could be checked for races"; exit 1; }
-command -v clang >/dev/null 2>&1 || skip "no clang"
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-trap 'exit 1' HUP INT TERM
-
-echo 'int main(void){return 0;}' | clang -fsanitize=thread -fopenmp -x c - -o "$room/probe" 2>"$room/log" || {
+has clang || missing clang
+echo 'int main(void){return 0;}' | logged clang -fsanitize=thread -fopenmp -x c - -o "$room/probe" || {
     cat "$room/log"
-    skip "clang has no thread sanitizer, or no OpenMP"
+    missing "clang with a thread sanitizer and OpenMP"
 }
 archer=$(dirname "$(readlink -f "$(command -v clang)")")/../lib/libarcher.so
-[ -f "$archer" ] || skip "no libarcher.so beside clang's OpenMP"
+[ -f "$archer" ] || missing "libarcher.so beside clang's OpenMP"
 
 # What is not compiled for the sanitizer, OpenMP itself, is left out; children of a process with threads go on.
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1 die_after_fork=0 exitcode=66"
-export OMP_TOOL_LIBRARIES="$archer" OMP_NUM_THREADS=4 OMP_WAIT_POLICY=passive
+export OMP_TOOL_LIBRARIES="$archer" OMP_NUM_THREADS=4
 export CK_TIMEOUT_MULTIPLIER=20 # slow under the sanitizer
 
-make -s -j"$(nproc 2>/dev/null || echo 2)" CC="${CLANG:-clang}" B=$build CFLAGS="-O1 -g -fsanitize=thread" $build/check ||
-    exit 1
+make -s -j"$cores" CC=clang B=$build CFLAGS="-O1 -g -fsanitize=thread" $build/check || exit 1
 
 # The sanitizer watches accesses of 16 bytes at most: the kernels of the x86-64 baseline, with such vectors.
 case $(uname -m) in x86_64) export GRADUS_ISA=baseline ;; esac
 
-cat >"$room/race.c" <<'EOF' # products on four threads, which pack their operands into one room
+cat > "$room/race.c" <<'EOF' # products on four threads, which pack their operands into one room
 #include "tensor/internal.h"
 #include "tensor/matrix.h"
 #include "tensor/parallel.h"
@@ -59,26 +52,18 @@ int main(void) {
 EOF
 clang -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -fsanitize=thread -fopenmp -Isrc "$room/race.c" $build/libgradus.a -lm \
     -o "$room/race" || exit 1
-"$room/race" >"$room/log" 2>&1
-if ! grep -q "WARNING: ThreadSanitizer: data race" "$room/log"; then
-    cat "$room/log"
-    echo "FAILED: a race is not noticed"
-    exit 1
-fi
+logged "$room/race"
+grep -q "WARNING: ThreadSanitizer: data race" "$room/log" || fail "a race is not noticed"
 echo "refused, as it should be: products on four threads that pack into one room"
 
 tests=0
 for suite in $suites; do
     case $suite in *:*) only=CK_RUN_CASE=${suite#*:} ;; *) only= ;; esac
-    # shellcheck disable=SC2086
-    env CK_RUN_SUITE="${suite%:*}" $only $build/check >"$room/log" 2>&1
-    status=$?
+    # shellcheck disable=SC2086 # nothing, or a word
+    logged env CK_RUN_SUITE="${suite%:*}" $only $build/check || fail "$suite"
     cat "$room/log"
-    count=$(sed -n 's/^100%: Checks: \([0-9]*\),.*/\1/p' "$room/log")
-    if [ $status -ne 0 ] || [ "${count:-0}" -eq 0 ] || grep -q "WARNING: ThreadSanitizer" "$room/log"; then
-        echo "FAILED: $suite"
-        exit 1
-    fi
+    count=$(tests_logged)
+    if [ "$count" -eq 0 ] || grep -q "WARNING: ThreadSanitizer" "$room/log"; then fail "$suite"; fi
     tests=$((tests + count))
 done
 echo "$tests tests of $(echo "$suites" | wc -w) suites on 4 threads, 0 races (clang's thread sanitizer, archer)"
