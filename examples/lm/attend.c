@@ -8,8 +8,9 @@
 static lm_view wanted_view(gr_context *ctx, const lm_settings *set, const gr_gpt *gpt) {
     const int64_t layers = gpt->config.layers, heads = gpt->config.heads;
     if (set->layer > layers)
-        gr_fail(ctx, "--layer", "%" PRId64 ": the model has layers 1 to %" PRId64, set->layer, layers);
-    if (set->head > heads) gr_fail(ctx, "--head", "%" PRId64 ": the model has heads 1 to %" PRId64, set->head, heads);
+        gr_fail(ctx, "--layer", "%" PRId64 " is none of the model's layers 1 to %" PRId64, set->layer, layers);
+    if (set->head > heads)
+        gr_fail(ctx, "--head", "%" PRId64 " is none of the model's heads 1 to %" PRId64, set->head, heads);
     const bool every_layer = set->layer == 0, every_head = set->head == 0;
     return (lm_view){every_layer ? 0 : set->layer - 1, every_layer ? layers : 1, every_head ? 0 : set->head - 1,
                      every_head ? heads : 1};

@@ -128,7 +128,7 @@ static bool read_value(void *field, const lm_option *option, const char *text) {
         *(const char **)field = text;
         return true;
     case LM_LIST:
-        return append(field, text);
+        break; /* it grows, by append */
     case LM_WHOLE:
         *(int64_t *)field = strtoll(text, &end, 10);
         return plain(text) && end > text && !*end && errno == 0 && in_range(option->range, (double)*(int64_t *)field);
@@ -234,5 +234,6 @@ int lm_set(lm_settings *set, lm_source source, const char *name, const char *tex
     }
     if (list && source.level > *level) ((lm_list *)field)->count = 0;
     *level = (unsigned char)source.level;
-    return read_value(field, option, text) ? 0 : lm_failed(set, "no memory for the options");
+    const bool taken = list ? append(field, text) : read_value(field, option, text);
+    return taken ? 0 : lm_failed(set, "no memory for the options");
 }
