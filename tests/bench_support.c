@@ -26,7 +26,7 @@ attention_job attention_job_new(gr_context *ctx, attention_case of) {
 }
 
 void attention_forward_backward(const attention_job *job) {
-    gr_tensor *weights, *y;
+    gr_tensor *weights = NULL, *y;
     if (job->of.kind == LINEAR)
         y = gr_linear_attention(job->q, job->k, job->v, true);
     else

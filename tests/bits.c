@@ -5,7 +5,8 @@
  * multiply-add, on these numbers of threads (1 and 3), and compares each time with the lines of this precision in FILE.
  * tests/matrix.sh compares compilers, and writes the file. */
 #include "gradus.h"
-#include "tensor/kernels/kernels.h"
+#include "hash.h"
+#include "tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,22 +30,7 @@ static gr_corpus *letters(gr_context *ctx) {
     return gr_corpus_from(ctx, text, sizeof text, GR_CHARS);
 }
 
-/* FNV-1a (Fowler, Noll and Vo) over the bits of every number, the lowest byte first on every machine. */
-static uint64_t hash(uint64_t so_far, gr_tensor *x) {
-    for (int64_t i = 0; i < gr_numel(x); i++) {
-#ifdef GR_DOUBLE
-        uint64_t bits;
-#else
-        uint32_t bits;
-#endif
-        memcpy(&bits, &gr_data(x)[i], sizeof bits);
-        for (size_t byte = 0; byte < sizeof bits; byte++)
-            so_far = (so_far ^ (bits >> 8 * byte & 0xff)) * 1099511628211u;
-    }
-    return so_far;
-}
-
-static const uint64_t hash_of_nothing = 14695981039346656037u;
+static uint64_t hash(uint64_t so_far, gr_tensor *x) { return hash_numbers(so_far, gr_data(x), (size_t)gr_numel(x)); }
 
 static uint64_t weights_hash(gr_context *ctx) {
     uint64_t all = hash_of_nothing;
@@ -143,15 +129,15 @@ static bool same_here(const char *golden, const char *isa, int threads) {
 }
 
 static bool check(const char *path, int counts, char **count) {
-    static char golden[ROOM], choices[LINE];
+    static char golden[ROOM];
     if (!read_golden(path, golden)) return false;
-    gr_kernels_choices(choices, sizeof choices);
-    for (char *isa = strtok(choices, ", "); isa; isa = strtok(NULL, ", ")) {
-        if (!gr_kernels_select(isa)->exact)
-            printf("skipped: %s, without fused multiply-add, rounds differently\n", isa);
+    for (int t = 0; t < tables(); t++) {
+        const gr_kernels *k = table(t);
+        if (!k->exact)
+            printf("skipped: %s, without fused multiply-add, rounds differently\n", k->name);
         else
             for (int i = 0; i < counts; i++)
-                if (!same_here(golden, isa, atoi(count[i]))) return false;
+                if (!same_here(golden, k->name, atoi(count[i]))) return false;
     }
     return true;
 }

@@ -3,10 +3,11 @@
 
 #include "autograd/autograd.h"
 
+#include <ctype.h>
 #include <string.h>
 
-enum { DONE, FAILED, WRONG_USAGE }; /* exit status */
-enum { RESULTS = CONFORM_OPERANDS + 2, NAME = 16 }; /* "dx" and any int */
+enum { DONE, FAILED, WRONG_USAGE };                             /* exit status */
+enum { RESULTS = CONFORM_OPERANDS + 2, NAME = 16, TEXT = 128 }; /* NAME: "dx" and any int */
 
 static int print_usage(void) {
     fputs("usage: conform OP in.safetensors out.safetensors [key=value ...] [strided=1]\n\n"
@@ -19,6 +20,13 @@ static int print_usage(void) {
         fprintf(stderr, "%s  %s%s%s\n", op->most > op->least ? "" : "  ", op->tensors, *op->keys ? "  " : "", op->keys);
     }
     return WRONG_USAGE;
+}
+
+/* On one line, whatever arguments and names of a file hold: a control byte as \x0a. */
+static void say(const char *text) {
+    fputs("conform: ", stderr);
+    for (; *text; text++) fprintf(stderr, iscntrl((unsigned char)*text) ? "\\x%02x" : "%c", (unsigned char)*text);
+    fputc('\n', stderr);
 }
 
 static const conform_op *find_op(const char *name) {
@@ -52,7 +60,9 @@ int conform(int count, char **argument) {
     if (count < 3) return print_usage();
     conform_call c = {.op = find_op(argument[0]), .key = argument + 3, .keys = count - 3};
     if (!c.op) {
-        fprintf(stderr, "conform: no op %.40s; conform without arguments lists them\n", argument[0]);
+        char text[TEXT];
+        snprintf(text, sizeof text, "no op %.40s; conform without arguments lists them", argument[0]);
+        say(text);
         return WRONG_USAGE;
     }
     c.ctx = gr_context_new();
@@ -62,7 +72,7 @@ int conform(int count, char **argument) {
         done = run(&c, argument[2]);
         gr_safetensors_close(&c.file);
     }
-    if (!done) fprintf(stderr, "conform: %s\n", gr_error_message(c.ctx));
+    if (!done) say(gr_error_message(c.ctx));
     gr_context_free(c.ctx);
     return done ? DONE : c.misused ? WRONG_USAGE : FAILED;
 }

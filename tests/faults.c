@@ -40,7 +40,9 @@ int faults_counted(unsigned long long calls) {
 }
 
 /* The C library has another name for a call whose off_t has 64 bits by choice. */
-#    define ALSO_64(name) extern __typeof__(__wrap_##name) __wrap_##name##64 __attribute__((alias("__wrap_" #    name)));
+/* clang-format off */
+#    define ALSO_64(name) extern __typeof__(__wrap_##name) __wrap_##name##64 __attribute__((alias("__wrap_" #name)));
+/* clang-format on */
 
 int __real_open(const char *path, int flags, ...);
 int __real_close(int file);
@@ -219,7 +221,9 @@ WRAP_INPUT(size_t, fread, (void *out, size_t size, size_t count, FILE *stream), 
 /* -- Of a program -------------------------------------------------------------------------------------------------- */
 
 static const char *const names[] = {
-#    define NAME(name) #    name,
+/* clang-format off */
+#    define NAME(name) #name,
+    /* clang-format on */
     FAULT_CALLS(NAME)};
 
 __attribute__((constructor)) static void read_environment(void) {

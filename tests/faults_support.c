@@ -1,5 +1,6 @@
 #include "faults_support.h"
 
+#include "again.h"
 #include "nn/internal.h"
 
 #include <dirent.h>
@@ -9,36 +10,29 @@
 
 /* -- Bits ---------------------------------------------------------------------------------------------------------- */
 
-static const uint64_t FNV_OFFSET = 0xcbf29ce484222325, FNV_PRIME = 0x100000001b3; /* FNV-1a, 64 bits */
-
-uint64_t mixed(uint64_t bits, const void *bytes, size_t n) {
-    for (size_t i = 0; i < n; i++) bits = (bits ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
-    return bits;
-}
-
 static uint64_t mix_tensor(uint64_t bits, const gr_tensor *x) {
-    return mixed(bits, x->data, (size_t)gr_numel(x) * sizeof(gr_real));
+    return hash_bytes(bits, x->data, (size_t)gr_numel(x) * sizeof(gr_real));
 }
 
 /* All parameters of the context, and the moments of the optimiser. */
 static uint64_t weights_of(const trial *t) {
-    uint64_t bits = FNV_OFFSET;
+    uint64_t bits = hash_of_nothing;
     for (int i = 0; i < gr_parameter_count(t->c); i++) bits = mix_tensor(bits, gr_parameter_at(t->c, i));
     const gr_adam_state adam = gr_adamw_state(t->adamw);
     for (int i = 0; i < adam.count; i++) bits = mix_tensor(mix_tensor(bits, adam.m[i]), adam.v[i]);
-    return adam.count < 0 ? bits : mixed(bits, adam.step, sizeof *adam.step);
+    return adam.count < 0 ? bits : hash_bytes(bits, adam.step, sizeof *adam.step);
 }
 
 static uint64_t stream_bits(FILE *file) {
-    uint64_t bits = FNV_OFFSET;
+    uint64_t bits = hash_of_nothing;
     rewind(file);
-    for (int c; (c = getc(file)) != EOF;) bits = mixed(bits, &c, sizeof c);
+    for (int c; (c = getc(file)) != EOF;) bits = hash_bytes(bits, &c, sizeof c);
     return bits;
 }
 
 void mix_text(trial *t) {
     const uint64_t bits = stream_bits(t->out);
-    t->bits = mixed(t->bits, &bits, sizeof bits);
+    t->bits = hash_bytes(t->bits, &bits, sizeof bits);
 }
 
 /* -- The directory ------------------------------------------------------------------------------------------------- */
@@ -80,20 +74,11 @@ static uint64_t directory_bits(void) {
         FILE *file = *e->d_name != '.' ? fopen(trial_path(e->d_name), "rb") : NULL;
         if (!file) continue;
         const uint64_t bits = stream_bits(file);
-        sum += mixed(mixed(FNV_OFFSET, e->d_name, strlen(e->d_name)), &bits, sizeof bits);
+        sum += hash_bytes(hash_bytes(hash_of_nothing, e->d_name, strlen(e->d_name)), &bits, sizeof bits);
         fclose(file);
     }
     if (entries) closedir(entries);
     return sum;
-}
-
-/* Open descriptors; 0 where the system does not list them. */
-static int descriptors(void) {
-    int count = 0;
-    DIR *entries = opendir("/proc/self/fd");
-    while (entries && readdir(entries)) count++;
-    if (entries) closedir(entries);
-    return count;
 }
 
 /* -- A model ------------------------------------------------------------------------------------------------------- */
@@ -139,7 +124,7 @@ void trial_step(trial *t) {
     gr_adamw_step(t->adamw, 1e-2);
     gr_zero_grad(t->c);
     gr_context_reset(t->c);
-    t->bits = mixed(mixed(t->bits, &value, sizeof value), &norm, sizeof norm);
+    t->bits = hash_bytes(hash_bytes(t->bits, &value, sizeof value), &norm, sizeof norm);
 }
 
 /* -- Fault after fault --------------------------------------------------------------------------------------------- */
@@ -168,32 +153,12 @@ static void end(trial *t) {
     fclose(t->out);
 }
 
-/* The generators of dropout, and of the trial: values, which the user puts back where a step is done again. */
-typedef struct generators {
-    gr_rng own, drop[1 + TRIAL_LAYERS];
-} generators;
-
-static generators generators_of(const trial *t) {
-    generators g = {.own = t->rng};
-    if (!t->gpt || !t->gpt->h) return g;
-    g.drop[0] = t->gpt->drop.rng;
-    for (int i = 0; i < TRIAL_LAYERS; i++) g.drop[1 + i] = t->gpt->h[i].drop.rng;
-    return g;
-}
-
-static void put_back(trial *t, bool model, generators g, uint64_t bits) {
-    t->rng = g.own;
-    for (int i = 0; model && i < TRIAL_LAYERS; i++) t->gpt->h[i].drop.rng = g.drop[1 + i];
-    if (model) t->gpt->drop.rng = g.drop[0];
-    t->bits = bits;
-    rewind(t->out);
-    ck_assert_int_eq(ftruncate(fileno(t->out), 0), 0);
-}
-
 static void recover(trial *t) {
     gr_error_clear(t->c);
     gr_zero_grad(t->c);
     gr_context_reset(t->c);
+    rewind(t->out);
+    ck_assert_int_eq(ftruncate(fileno(t->out), 0), 0);
 }
 
 #define HOLDS(condition) \
@@ -203,10 +168,10 @@ static void recover(trial *t) {
 /* False: the fault has not come. */
 static bool one_fault(const work *w, failure f, const char *const words[2], trace wanted, outcome *sum) {
     trial t = begin(w);
-    const bool model = t.gpt != NULL;
-    const generators drawn = generators_of(&t);
+    gr_gpt *gpt = t.gpt; /* the work may make one */
+    const generators drawn = generators_of(t.rng, gpt);
     const trace before = trace_of(&t);
-    const int open = descriptors();
+    const int open = open_files();
     faults_begin(f);
     w->run(&t);
     const bool came = faults_end(), error = !gr_ok(t.c);
@@ -216,11 +181,12 @@ static bool one_fault(const work *w, failure f, const char *const words[2], trac
         const char *message = gr_error_message(t.c);
         HOLDS(came && contains(message, words[0]) && contains(message, words[1]));
         const trace after = trace_of(&t);
-        HOLDS(after.weights == before.weights || !model);
+        HOLDS(after.weights == before.weights || !gpt);
         HOLDS(after.files == before.files || after.files == wanted.files);
-        HOLDS(descriptors() == open || descriptors() == open + w->keeps);
+        HOLDS(open_files() == open || open_files() == open + w->keeps);
         recover(&t);
-        put_back(&t, model, drawn, before.bits);
+        put_back(drawn, &t.rng, gpt);
+        t.bits = before.bits;
         w->run(&t);
         HOLDS(gr_ok(t.c));
     }
@@ -236,8 +202,8 @@ outcome every_fault(const work *w, failure f, const char *const words[2]) {
     ck_assert_msg(gr_ok(t.c), "%s: %s", w->name, gr_error_message(t.c));
     const trace wanted = trace_of(&t);
     end(&t);
-    const int open = descriptors();
+    const int open = open_files();
     for (; one_fault(w, f, words, wanted, &sum);) f.at++;
-    ck_assert_int_eq(descriptors(), open);
+    ck_assert_int_eq(open_files(), open);
     return sum;
 }

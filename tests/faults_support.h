@@ -3,6 +3,7 @@
 #define TESTS_FAULTS_SUPPORT_H
 
 #include "faults.h"
+#include "hash.h"
 #include "nn_support.h"
 
 #include <stdio.h>
@@ -50,7 +51,6 @@ outcome every_fault(const work *w, failure f, const char *const words[2]);
 const char *trial_path(const char *name);
 void trial_file(const char *name, const char *text);
 
-uint64_t mixed(uint64_t bits, const void *bytes, size_t n);
 void mix_text(trial *t); /* what t->out holds */
 
 /* Begin: a context, and in it a small model that learns, with its optimiser and a text. */

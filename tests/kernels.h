@@ -1,17 +1,14 @@
-/* What the suites of the kernels share: the tables that run here, and numbers to try them on. */
+/* What the suites of the kernels share: tables to compare, and numbers to try them on. */
 #ifndef TESTS_KERNELS_H
 #define TESTS_KERNELS_H
 
 #include "support.h"
-
-#include "tensor/kernels/kernels.h"
+#include "tables.h"
 
 #include <float.h>
-#include <string.h>
 
-/* Every fast table there is; a test runs once for each and is empty where it cannot run. */
-static const char *const isa_names[] = {"baseline", "avx2", "avx512", "neon"};
-enum { ISAS = sizeof isa_names / sizeof isa_names[0] };
+/* As tests have it, table(_i): a row for each, or for each but the reference. */
+static inline int fast_tables(void) { return tables() - 1; }
 
 /* TAME numbers stay in [-3, 3]; SPECIAL adds NaN, infinities and zeros of both signs; WILD adds denormals and numbers
  * of every size up to the largest. */

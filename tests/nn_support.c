@@ -65,6 +65,21 @@ gr_tensor *snapshot(gr_context *c) {
     return all;
 }
 
+learner new_learner(gr_context *c, const char *text, size_t size, double dropout, uint64_t seed) {
+    learner l = {.c = c, .rng = gr_rng_seed(seed)};
+    l.corpus = gr_corpus_from(c, (const uint8_t *)text, size, GR_CHARS);
+    l.gpt = gr_gpt_new(c, (gr_gpt_config){.vocab = gr_corpus_vocab(l.corpus),
+                                          .context = LEARNER_TIME,
+                                          .layers = 2,
+                                          .heads = 2,
+                                          .width = 32,
+                                          .dropout = dropout,
+                                          .bias = true,
+                                          .seed = seed});
+    l.adamw = gr_adamw_new(c, (gr_adamw_config){.weight_decay = 0.1});
+    return l;
+}
+
 void use_threads(int threads) {
 #ifdef _OPENMP
     omp_set_num_threads(threads);

@@ -37,6 +37,18 @@ void expect_module(int line, gr_tensor *y, gr_shape shape, gr_tensor *x, size_t 
 /* All weights and all gradients of a context, one after the other, kept. */
 gr_tensor *snapshot(gr_context *c);
 
+/* A model of 2 layers and 2 heads with biases, and what it learns a text's letters with; the seed is the model's and
+ * that of rng. */
+enum { LEARNER_TIME = 32 }; /* its context */
+typedef struct learner {
+    gr_context *c;
+    gr_corpus *corpus;
+    gr_gpt *gpt;
+    gr_adamw *adamw;
+    gr_rng rng;
+} learner;
+learner new_learner(gr_context *c, const char *text, size_t size, double dropout, uint64_t seed);
+
 /* Threads of this process from now on; nothing without OpenMP. */
 void use_threads(int threads);
 

@@ -298,6 +298,8 @@ static const struct {
     {"cross_entropy", "ignore=0", "ignore=0; what is ignored is -100", 2},
     {"attention", "kind=flash", "kind=flash is none of default, textbook, fused, window, sparse, linear", 2},
     {"attention", "kind=linear window=2", "window=2 is not read here", 2},
+    {"sum", "axes=0\nsum\033", "sum: axes=0\\x0asum\\x1b is not a list", 2},
+    {"su\nm", "", "no op su\\x0am;", 2},
     {"sum", "", "ids is not read by sum; for example, x0=2,3,4 grad=1,3,1 are", 1},
     {"sum", "axes=5", "sum: x (2, 3)", 1},
     {"attention_module", "", "x3 is missing; attention_module reads, for example, x0=", 1},
@@ -338,7 +340,6 @@ TEST(files_that_cannot_be_read_or_written_are_named) {
     unlink(in);
 }
 
-Suite *conform_suite(void);
 Suite *conform_suite(void) {
     Suite *suite = suite_create("conform");
     add_rows(suite, "the table", every_op_of_the_registry_is_in_the_table, gr_op_count);

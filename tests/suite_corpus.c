@@ -1,6 +1,8 @@
 /* A corpus from files that stay on the disk: several as one, standard input, and what becomes of them meanwhile. */
+#include "again.h"
 #include "nn_support.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +246,37 @@ TEST(what_cannot_be_a_corpus_is_refused) {
     unlink(empty);
 }
 
+/* Where a file was closed, another may have taken its number. */
+TEST(a_corpus_that_cannot_be_closes_each_file_once) {
+    char path[PATH_ROOM], other[PATH_ROOM];
+    strcpy(path, temporary_file("abcabcabcabc", 12));
+    strcpy(other, temporary_file("abcabcabcxbc", 12));
+    const char *paths[] = {path, path};
+    const gr_tokenizer letters = gr_tokenizer_chars((const uint8_t *)"abc", 3);
+    const int before = open_files();
+    gr_context *own = gr_context_new();
+    gr_corpus_new(own, paths, 2, (gr_corpus_config){.tokenizer = &letters, .validation_path = other});
+    ck_assert(contains(gr_error_message(own), "byte 0x78 at offset 9"));
+    ck_assert_int_eq(open_files(), before);
+    int mine[3];
+    for (int i = 0; i < 3; i++) mine[i] = open(path, O_RDONLY);
+    gr_context_free(own);
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(close(mine[i]), 0);
+    unlink(path);
+    unlink(other);
+}
+
+TEST(reading_needs_a_place_and_a_batch_a_generator) {
+    gr_corpus *corpus = gr_corpus_from(ctx, (const uint8_t *)"abcabc", 6, GR_CHARS);
+    uint8_t byte;
+    ck_assert(!gr_corpus_read(corpus, GR_TRAIN, 0, 1, NULL));
+    EXPECT_ERROR("out is NULL");
+    ck_assert(gr_corpus_read(corpus, GR_TRAIN, 0, 0, NULL) && gr_corpus_read(corpus, GR_TRAIN, 0, 1, &byte));
+    ck_assert(byte == 'a' && gr_corpus_tokenizer(NULL)->size == 0);
+    gr_corpus_batch(corpus, GR_TRAIN, NULL, 1, 2);
+    EXPECT_ERROR("rng is NULL");
+}
+
 /* -- Files that change --------------------------------------------------------------------------------------------- */
 
 TEST(a_file_that_shrinks_is_an_error_that_names_it) {
@@ -318,7 +351,8 @@ Suite *corpus_suite(void) {
     GROUP(suite, "standard input", standard_input_is_a_file_among_others,
           standard_input_that_is_empty_or_closed_is_an_error);
     GROUP(suite, "parts", validation_has_a_share_or_a_file_of_its_own,
-          a_vocabulary_that_is_given_names_the_first_byte_it_has_not, what_cannot_be_a_corpus_is_refused);
+          a_vocabulary_that_is_given_names_the_first_byte_it_has_not, what_cannot_be_a_corpus_is_refused,
+          a_corpus_that_cannot_be_closes_each_file_once, reading_needs_a_place_and_a_batch_a_generator);
     GROUP(suite, "changes", a_file_that_shrinks_is_an_error_that_names_it,
           a_byte_that_has_come_into_a_file_is_an_error_that_names_it,
           a_file_larger_than_memory_is_read_where_its_windows_lie);

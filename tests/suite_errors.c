@@ -219,7 +219,7 @@ TEST(an_op_of_your_own_may_fail) {
     ck_assert_str_eq(gr_error_message(ctx), "rotate: 400 degrees are too many");
 }
 
-TEST(a_message_of_long_names_is_cut_off) {
+TEST(a_message_of_long_names_or_places_is_cut_off) {
     char name[2000];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -228,6 +228,10 @@ TEST(a_message_of_long_names_is_cut_off) {
     const char *message = gr_error_message(ctx);
     ck_assert(contains(message, "add: nnn") && contains(message, "(2147483647, 0, 2147483647, 1, 1, 1)"));
     ck_assert_uint_lt(strlen(message), 512);
+    gr_error_clear(ctx);
+    gr_fail(ctx, name, "%s", "why");
+    message = gr_error_message(ctx);
+    ck_assert(strspn(message, "n") > 100 && strlen(message) < 512);
 }
 
 /* -- The environment ----------------------------------------------------------------------------------------------- */
@@ -283,6 +287,8 @@ TEST(no_context_is_harmless) {
         gr_fail(none, "nowhere", "nothing");
         gr_zero_grad(none);
         gr_no_grad_begin(none), gr_no_grad_end(none), gr_no_grad_end(none);
+        gr_profile_begin(none);
+        ck_assert(gr_profile_seconds(none) == 0 && isnan(gr_clip_grad_norm(none, 1)));
         gr_context_reset(none), gr_error_clear(none), gr_context_free(none);
         ck_assert(!gr_ok(none));
     }
@@ -323,7 +329,7 @@ Suite *errors_suite(void) {
     GROUP(suite, "telling", an_error_that_nobody_read_is_printed_when_the_context_is_freed,
           an_error_that_was_read_is_not_printed, an_error_that_was_cleared_is_not_printed,
           nothing_is_printed_when_the_error_happens, a_report_is_0_or_the_printed_error, an_op_of_your_own_may_fail,
-          a_message_of_long_names_is_cut_off);
+          a_message_of_long_names_or_places_is_cut_off);
     GROUP(suite, "environment", with_another_value_of_gradus_abort_it_does_not,
           an_unknown_instruction_set_is_an_error_that_lists_the_choices, the_environment_chooses_the_instruction_set);
     add_signal(suite, "abort", with_gradus_abort_the_program_stops_at_the_error, SIGABRT);

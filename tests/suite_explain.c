@@ -120,7 +120,8 @@ TEST(with_a_profile_every_op_has_its_milliseconds) {
     gr_tensor *w = gr_named(gr_requires_grad(gr_full(ctx, GR_SHAPE(200, 200), 1)), "w");
     gr_tensor *loss = gr_sum(gr_matmul(w, w), GR_ALL);
     ck_assert(gr_backward(loss));
-    char text[16384], *line;
+    static char text[16384];
+    char *line;
     snprintf(text, sizeof text, "%s", shown(gr_explain, loss));
     ck_assert(contains(text, "|gradient|") && contains(text, "ms\n"));
     ck_assert_ptr_nonnull(line = strstr(text, "matmul"));
@@ -144,6 +145,28 @@ TEST(an_inert_tensor_shows_its_error_and_null_shows_nothing) {
     EXPECT_SHOWN(gr_graph_mermaid, bad, "(inert) add: a (2,), b (3,): shapes do not broadcast\n");
 }
 
+TEST(a_huge_tensor_has_a_unit_too) {
+    if (sizeof(size_t) == 4) return; /* there is none of 2^62 or 2^63 bytes */
+    const char *text = shown(gr_explain, gr_expand(gr_scalar(ctx, 1), GR_SHAPE(INT64_C(1) << 60)));
+    ck_assert_msg(contains(text, sizeof(gr_real) == 8 ? "9.22e+03P" : "4.61e+03P"), "%s", text);
+}
+
+TEST(a_list_of_operands_that_just_fits_is_whole) {
+    char name[61];
+    gr_tensor *part[2];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < 2; i++) part[i] = gr_named(gr_requires_grad(counting(GR_SHAPE(3))), name);
+    const char *text = shown(gr_explain, gr_concat(part, 2, 0)); /* the second fills the cell to its end */
+    ck_assert_msg(contains(text, "n (3,), nnn") && !contains(text, "..."), "%s", text);
+}
+
+TEST(a_box_without_a_name_has_op_and_shape) {
+    gr_tensor *y = gr_linear(counting(GR_SHAPE(1, 3)), gr_requires_grad(counting(GR_SHAPE(2, 3))), NULL);
+    const char *text = shown(gr_graph_mermaid, y);
+    ck_assert_msg(contains(text, "linear<br/>(1, 2)"), "%s", text);
+}
+
 Suite *explain_suite(void) {
     Suite *suite = suite_create("explain");
     GROUP(suite, "explain", a_row_tells_number_name_op_operands_shape_and_cost,
@@ -151,6 +174,7 @@ Suite *explain_suite(void) {
           what_would_end_mermaids_quotes_is_spelled_out, looking_changes_nothing,
           only_what_the_loss_depends_on_is_shown, an_optional_operand_that_is_absent_has_no_place,
           a_long_list_of_operands_is_cut_short, with_a_profile_every_op_has_its_milliseconds, large_amounts_have_a_unit,
-          an_inert_tensor_shows_its_error_and_null_shows_nothing);
+          an_inert_tensor_shows_its_error_and_null_shows_nothing, a_huge_tensor_has_a_unit_too,
+          a_list_of_operands_that_just_fits_is_whole, a_box_without_a_name_has_op_and_shape);
     return suite;
 }

@@ -33,13 +33,13 @@ static void begin_load(trial *t) {
 static void load(trial *t) {
     gr_tokenizer letters;
     gr_gpt_load(t->c, trial_path("model"), &letters);
-    t->bits = mixed(t->bits, &letters, sizeof letters);
+    t->bits = hash_bytes(t->bits, &letters, sizeof letters);
 }
 
 static void load_letters(trial *t) {
     gr_tokenizer letters;
     gr_tokenizer_load(t->c, trial_path("model"), &letters);
-    t->bits = mixed(t->bits, &letters, sizeof letters);
+    t->bits = hash_bytes(t->bits, &letters, sizeof letters);
 }
 
 /* The run has gone on since. */
@@ -54,7 +54,7 @@ static void load_state(trial *t) {
     gr_resume at = {.step = 77};
     const bool loaded = gr_state_load(t->gpt, t->adamw, &at, trial_path("model"));
     DEMAND(loaded || at.step == 77);
-    t->bits = mixed(t->bits, &at, sizeof at);
+    t->bits = hash_bytes(t->bits, &at, sizeof at);
 }
 
 /* A state dict of nanoGPT, with the head beside the embedding that it is tied to. */
@@ -87,10 +87,10 @@ static void read_corpus(trial *t, gr_corpus *corpus) {
     const gr_part parts[] = {GR_TRAIN, GR_VALIDATION};
     for (int i = 0; i < 2; i++) {
         const gr_batch b = gr_corpus_batch(corpus, parts[i], &t->rng, 2, 4);
-        if (b.inputs.ids) t->bits = mixed(t->bits, b.inputs.ids, 2 * 4 * sizeof *b.inputs.ids);
+        if (b.inputs.ids) t->bits = hash_bytes(t->bits, b.inputs.ids, 2 * 4 * sizeof *b.inputs.ids);
     }
     const double bigram = gr_corpus_bigram_loss(corpus, GR_VALIDATION);
-    t->bits = mixed(t->bits, &bigram, sizeof bigram);
+    t->bits = hash_bytes(t->bits, &bigram, sizeof bigram);
 }
 
 static void open_corpus(trial *t) {
@@ -114,7 +114,7 @@ static const work works[] = {
     {"files", begin_texts, open_corpus, .least = 15, .keeps = 3},
     {"standard input", begin_texts, read_input, .least = 2},
 };
-enum { WORKS = sizeof works / sizeof *works };
+enum { WORKS = sizeof works / sizeof *works, SAVES = 2, FILES = WORKS - 1 }; /* these come first */
 
 /* -- Faults -------------------------------------------------------------------------------------------------------- */
 
@@ -135,10 +135,11 @@ TEST(each_call_for_a_file_fails_once) {
     ck_assert_int_eq(o.errors, o.faults);
 }
 
+/* Once from the first call on; then the write, the file's fsync and its directory's, each alone. */
 TEST(a_full_disk_is_an_error) {
     const char *const words[] = {name_in(&works[_i]), "No space left on device"};
     const outcome o = every_fault(&works[_i], (failure){FAULT(write) | FAULT(fsync), 0, FAULT_FAILS, ENOSPC}, words);
-    ck_assert_int_eq(o.errors, o.faults);
+    ck_assert(o.errors == o.faults && (o.faults == 4 || !faults_possible));
 }
 
 TEST(a_call_that_is_interrupted_is_made_again) {
@@ -153,11 +154,11 @@ TEST(a_short_one_goes_on) {
     ck_assert(o.errors == 0 && (o.faults > 0 || !faults_possible));
 }
 
-/* Of a file that has become shorter, and of a device that takes nothing. */
+/* Of a file that has become shorter, and of a device that takes nothing. (Of standard input it is the end.) */
 TEST(an_empty_one_is_an_error) {
     const char *const words[] = {name_in(&works[_i]), ""};
     const outcome o = every_fault(&works[_i], (failure){MOVES & ~FAULT(read), 0, FAULT_EMPTY, 0}, words);
-    ck_assert_int_eq(o.errors, o.faults);
+    ck_assert(o.errors == o.faults && (o.faults > 0 || !faults_possible));
 }
 
 /* What has been read is there; what was written may be lost. */
@@ -178,10 +179,10 @@ TEST(each_allocation_on_the_way_fails_once) {
 Suite *faults_files_suite(void) {
     Suite *suite = suite_create("faults_files");
     add_rows(suite, "calls", each_call_for_a_file_fails_once, WORKS);
-    add_rows(suite, "full", a_full_disk_is_an_error, WORKS);
+    add_rows(suite, "full", a_full_disk_is_an_error, SAVES);
     add_rows(suite, "interrupted", a_call_that_is_interrupted_is_made_again, WORKS);
     add_rows(suite, "short", a_short_one_goes_on, WORKS);
-    add_rows(suite, "empty", an_empty_one_is_an_error, WORKS);
+    add_rows(suite, "empty", an_empty_one_is_an_error, FILES);
     add_rows(suite, "close", a_close_that_fails_is_an_error_where_something_was_written, WORKS);
     add_rows(suite, "memory", each_allocation_on_the_way_fails_once, WORKS);
     return suite;

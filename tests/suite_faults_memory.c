@@ -31,8 +31,8 @@ static void check_gradients(trial *t) {
     for (int i = 0; i < 3; i++) in[i] = gr_normal(t->c, i == 2 ? GR_SHAPE(2) : GR_SHAPE(2, 2), 0, 1, &t->rng);
     const gr_gradcheck_result r =
         gr_gradcheck(t->c, some_function, NULL, 3, in, NULL, (gr_gradcheck_config){.seed = 1});
-    t->bits = mixed(t->bits, &r.error, sizeof r.error);
-    t->bits = mixed(t->bits, &r.ok, sizeof r.ok);
+    t->bits = hash_bytes(t->bits, &r.error, sizeof r.error);
+    t->bits = hash_bytes(t->bits, &r.ok, sizeof r.ok);
 }
 
 /* In the middle of a step, which goes on as if nothing had happened. */
@@ -50,7 +50,7 @@ static void generate(trial *t) {
     gr_gpt_generate(
         t->gpt, t->ids, 1,
         (gr_generation){.total = TRIAL_IDS, .how = {.temperature = 1, .top_k = 5, .top_p = 0.9}, .rng = &t->rng});
-    t->bits = mixed(t->bits, t->ids, sizeof t->ids);
+    t->bits = hash_bytes(t->bits, t->ids, sizeof t->ids);
 }
 
 static void explain(trial *t) {
@@ -104,7 +104,7 @@ TEST(each_allocation_fails_once) {
 
 static void mix(trial *t, gr_tensor *x) {
     gr_tensor *rows = gr_keep(x);
-    if (gr_numel(rows) > 0) t->bits = mixed(t->bits, gr_data(rows), (size_t)gr_numel(rows) * sizeof(gr_real));
+    if (gr_numel(rows) > 0) t->bits = hash_bytes(t->bits, gr_data(rows), (size_t)gr_numel(rows) * sizeof(gr_real));
 }
 
 /* Forward, and backward where there is something to go back to. */

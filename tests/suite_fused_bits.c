@@ -1,18 +1,10 @@
 /* Fused attention: no token sees what comes later, in any style, and no bit hangs on threads or instruction set. */
-#include "autograd/attention_tiles.h"
+#include "fused_support.h"
 #include "kernels.h"
-#include "nn_support.h"
 
 #include <stdlib.h>
 
-enum { TILE = ATTENTION_TILE, BAND = ATTENTION_BAND, TILE_ROW = ATTENTION_ROW };
-enum { Q, K, V, INPUTS };
-
-static gr_tensor *rows(gr_tensor *x, int64_t begin, int64_t end) { return gr_slice(x, -2, begin, end, 1); }
-static bool is_zero(gr_tensor *x) { return gr_item(gr_max(gr_abs(x), GR_ALL)) == 0; }
-static bool same_rows(gr_tensor *a, gr_tensor *b, int64_t begin, int64_t end) {
-    return same_tensors(rows(a, begin, end), rows(b, begin, end));
-}
+enum { TILE_ROW = ATTENTION_ROW };
 
 /* -- Later tokens -------------------------------------------------------------------------------------------------- */
 
@@ -165,11 +157,10 @@ TEST(the_number_of_threads_changes_no_bit) {
 TEST(the_instruction_set_changes_no_bit) {
     setenv("GRADUS_ISA", "reference", 1);
     run(&first);
-    for (int i = 0; i < ISAS; i++) {
-        const gr_kernels *k = gr_kernels_select(isa_names[i]);
-        if (!k || !k->exact) continue;
-        setenv("GRADUS_ISA", isa_names[i], 1);
-        expect_the_first_bits(isa_names[i]);
+    for (int i = 0; i < fast_tables(); i++) {
+        if (!table(i)->exact) continue;
+        setenv("GRADUS_ISA", table(i)->name, 1);
+        expect_the_first_bits(table(i)->name);
     }
 }
 
@@ -187,7 +178,7 @@ static gr_tensor *gradient_of_one(gr_tensor *value, gr_tensor *(*make)(gr_tensor
 }
 
 static gr_tensor *either(gr_tensor *q, gr_tensor *k, gr_tensor *v, bool fused) {
-    gr_tensor *weights;
+    gr_tensor *weights = NULL;
     gr_attention_options options = {.mask = gr_mask_causal(), .weights = fused ? NULL : &weights};
     return gr_attention(q, k, v, options);
 }
@@ -332,7 +323,6 @@ TEST(what_does_not_fit_is_refused) {
     EXPECT_ERROR("attention: k (operand 1) is NULL");
 }
 
-Suite *fused_bits_suite(void);
 Suite *fused_bits_suite(void) {
     Suite *suite = suite_create("fused_bits");
     add_rows(suite, "later tokens", what_comes_later_changes_no_bit, KINDS_OF_MASK + 1);

@@ -111,6 +111,10 @@ TEST(bad_logits_and_bad_ways_are_refused) {
         EXPECT_ERROR(message);
     }
     ck_assert_int_eq((int)gr_sample(NULL, (gr_sampling){0}, NULL), -1);
+    gr_tensor *inert = gr_reshape(gr_scalar(ctx, 1), GR_SHAPE(2));
+    gr_error_clear(ctx);
+    ck_assert_int_eq((int)gr_sample(inert, (gr_sampling){0}, NULL), -1);
+    EXPECT_ERROR("sample: logits were made after an error that has been cleared since");
     ck_assert(rng.counter == before.counter);
 }
 
@@ -265,6 +269,16 @@ TEST(a_continuation_needs_a_beginning_and_valid_ids) {
     ck_assert(!gr_gpt_generate(NULL, ids, 1, (gr_generation){.total = 2}));
 }
 
+TEST(a_model_that_was_refused_writes_nothing) {
+    int32_t ids[4] = {0};
+    gr_gpt *gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = 3, .context = 8, .width = 4, .dropout = 2});
+    EXPECT_ERROR("dropout 2");
+    ck_assert(!gr_gpt_generate(gpt, ids, 1, (gr_generation){.total = 4}));
+    EXPECT_ERROR("generate: the model could not be made, after an error that has been cleared since");
+    ck_assert_int_eq(ids[1], 0);
+    ck_assert(!gr_gpt_generate(NULL, ids, 1, (gr_generation){.total = 4}));
+}
+
 Suite *generate_suite(void) {
     Suite *suite = suite_create("generate");
     add_rows(suite, "drawing", ids_are_drawn_by_their_shares_and_those_of_none_never, WAYS);
@@ -272,7 +286,8 @@ Suite *generate_suite(void) {
           bad_logits_and_bad_ways_are_refused);
     GROUP(suite, "continuations", a_continuation_is_determined_by_its_generator_and_told_as_it_comes,
           past_the_context_the_younger_half_is_kept, emit_cannot_make_the_same_model_write,
-          what_is_shown_changes_no_bit_of_a_text, a_continuation_needs_a_beginning_and_valid_ids);
+          what_is_shown_changes_no_bit_of_a_text, a_continuation_needs_a_beginning_and_valid_ids,
+          a_model_that_was_refused_writes_nothing);
     add_rows(suite, "past", a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass, WITH_PAST);
     return suite;
 }

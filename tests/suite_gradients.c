@@ -136,6 +136,53 @@ TEST(a_function_that_fails_is_not_ok_and_its_error_is_kept) {
     EXPECT_ERROR("matmul");
 }
 
+static gr_tensor *strange; /* of another context */
+static gr_tensor *give_strange(gr_context *in, gr_tensor **x, void *arg) {
+    (void)in, (void)x, (void)arg;
+    return strange;
+}
+static gr_tensor *own_square(gr_context *in, gr_tensor **x, void *arg) {
+    (void)in, (void)arg;
+    return gr_square(x[0]);
+}
+
+TEST(a_check_of_no_input_of_one_elsewhere_or_of_one_without_number_fails) {
+    gr_context *other = gr_context_new();
+    gr_tensor *x = tensor(GR_SHAPE(1), NUMBERS(3));
+    strange = gr_scalar(other, 1);
+    ck_assert(!gr_gradcheck(ctx, give_strange, NULL, 1, &x, NULL, usual).ok);
+    EXPECT_ERROR("gradcheck: the function gave a tensor of another context");
+    ck_assert(!gr_gradcheck(ctx, own_square, NULL, 1, NULL, NULL, usual).ok);
+    EXPECT_ERROR("gradcheck: input 0 is NULL, inert or of another context");
+    ck_assert(!gr_gradcheck(ctx, own_square, NULL, 1, &strange, NULL, usual).ok);
+    EXPECT_ERROR("gradcheck: input 0 is NULL");
+    ck_assert(!gr_gradcheck(ctx, own_square, NULL, -1, &x, NULL, usual).ok);
+    EXPECT_ERROR("gradcheck: the number of inputs is negative");
+    ck_assert(
+        !gr_gradcheck(ctx, own_square, NULL, 1, &x, NULL, (gr_gradcheck_config){.tolerance = 1e-30, .step = 0.3}).ok);
+    ck_assert(gr_gradcheck(ctx, own_square, NULL, 1, &x, NULL, (gr_gradcheck_config){.tolerance = 1}).ok && gr_ok(ctx));
+    gr_tensor *none = gr_full(ctx, GR_SHAPE(1), (double)NAN); /* its quotient is no number, its gradient neither */
+    const gr_gradcheck_result r = gr_gradcheck(ctx, own_square, NULL, 1, &none, NULL, usual);
+    ck_assert(!r.ok && isinf(r.error));
+    strange = gr_scalar(ctx, 1);
+    ck_assert(gr_gradcheck(ctx, give_strange, NULL, 0, NULL, NULL, usual).error != 0); /* no variable to check */
+    gr_error_clear(ctx);
+    gr_context_free(other);
+}
+
+static gr_tensor *of_the_parameter(gr_context *in, gr_tensor **x, void *arg) {
+    (void)x;
+    gr_tensor *w = gr_parameter_at(in, 0);
+    return arg ? gr_max(w, GR_ALL) : gr_sum(w, GR_ALL);
+}
+
+TEST(a_parameter_as_the_result_or_its_only_operand_gets_no_gradient) {
+    gr_tensor *w = gr_parameter(counting(GR_SHAPE(3)), "w"), *x = gr_scalar(ctx, 1);
+    for (int i = 0; i < 2; i++)
+        ck_assert(gr_gradcheck(ctx, of_the_parameter, i ? w : NULL, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+    EXPECT(gr_grad(w), 0, 0, 0);
+}
+
 /* -- Functions of a user's own ------------------------------------------------------------------------------------ */
 
 /* A perceptron: L = mean (tanh(x W1^T + b1) W2^T - t)^2. */
@@ -174,7 +221,6 @@ TEST(the_user_s_tensors_and_gradients_stay_as_they_are) {
     EXPECT(gr_grad(x), 2, 4, 6, 8);
 }
 
-Suite *gradients_suite(void);
 Suite *gradients_suite(void) {
     Suite *suite = suite_create("gradients");
     add_rows(suite, "every op has a case", every_op_has_a_case_for_every_operand, gr_op_count);
@@ -185,7 +231,9 @@ Suite *gradients_suite(void) {
           a_path_that_was_cut_is_found, a_difference_quotient_that_is_infinite_is_wrong,
           a_loss_with_a_gradient_wrong_by_a_percent_is_found_whatever_the_cotangent,
           a_function_that_fails_is_not_ok_and_its_error_is_kept, a_function_that_gives_nothing_is_an_error,
-          a_check_leaves_the_step_and_the_parameters_as_they_were);
+          a_check_leaves_the_step_and_the_parameters_as_they_were,
+          a_check_of_no_input_of_one_elsewhere_or_of_one_without_number_fails,
+          a_parameter_as_the_result_or_its_only_operand_gets_no_gradient);
     GROUP(suite, "functions of a user's own", a_composed_function_is_checked_as_a_whole,
           a_function_with_shared_parts_is_checked_as_a_whole, the_user_s_tensors_and_gradients_stay_as_they_are);
     return suite;

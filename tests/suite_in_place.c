@@ -87,7 +87,6 @@ TEST(slices_that_share_elements_get_the_gradients_of_copies_on_any_threads) {
     ck_assert_double_le(gr_item(gr_max(gr_abs(gr_sub(first, wanted)), GR_ALL)), 10 * TOLERANCE);
 }
 
-Suite *in_place_suite(void);
 Suite *in_place_suite(void) {
     Suite *suite = suite_create("in_place");
     GROUP(suite, "views", a_retained_view_has_its_own_gradient, a_gradient_check_leaves_a_parameter_under_a_view_alone,

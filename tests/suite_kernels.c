@@ -43,11 +43,11 @@ static void compare_maps(const gr_kernels *k, kind of, const map_case *c) {
 }
 
 TEST(every_map_gives_the_bits_of_the_reference) {
-    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const gr_kernels *k = table(_i);
     const size_t size[] = {0, 1, 3, 7, 8, 15, 16, 17, 31, 33, 100, MOST};
     const ptrdiff_t stride[][GR_ROW_OPERANDS] = {{1, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 3}, {2, 1, 1, 1}, {3, 3, 2, 0}};
     const gr_real t[] = {GR_R(0.75), 3, -2, 0};
-    for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
+    for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
         for (size_t d = 0; d < sizeof stride / sizeof stride[0]; d++)
             for (int of = TAME; of < (k->exact ? KINDS : WILD); of++) {
                 map_case c = {.n = size[s], .operands = s % 2 ? 1 : 3, .t = t[(s + d) % 4]};
@@ -119,9 +119,9 @@ static void compare_rows(const gr_kernels *k, size_t n) {
 }
 
 TEST(every_row_kernel_gives_the_bits_of_the_reference) {
-    const gr_kernels *k = gr_kernels_select(isa_names[_i]);
+    const gr_kernels *k = table(_i);
     const size_t size[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 512, 1000, MOST};
-    for (size_t s = 0; k && s < sizeof size / sizeof size[0]; s++)
+    for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
         for (int of = TAME; of < (k->exact ? KINDS : SPECIAL); of++) {
             draw_rows((kind)of);
             compare_rows(k, size[s]);
@@ -183,9 +183,8 @@ static void expect_far(const gr_kernels *k, const struct far *f, gr_real at) {
 
 TEST(activations_and_their_slopes_are_right_far_from_zero) {
     const double at[] = {0, 1e-30, 0.5, 3, 6, 10.1, 15, 21.9, 22.1, 39.9, 40.1, 50, 100, 1e4, 1e20, 1e38};
-    const char *const name[] = {"reference", "baseline", "avx2", "avx512", "neon"};
-    const gr_kernels *k = gr_kernels_select(name[_i]);
-    for (size_t f = 0; k && f < sizeof far_cases / sizeof far_cases[0]; f++)
+    const gr_kernels *k = table(_i);
+    for (size_t f = 0; f < sizeof far_cases / sizeof far_cases[0]; f++)
         for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
             expect_far(k, &far_cases[f], (gr_real)at[i]);
             expect_far(k, &far_cases[f], (gr_real)-at[i]);
@@ -197,19 +196,18 @@ TEST(activations_and_their_slopes_are_right_far_from_zero) {
 TEST(the_choices_are_those_that_can_be_had) {
     char choices[96];
     gr_kernels_choices(choices, sizeof choices);
-    ck_assert(contains(choices, "reference"));
-    for (int i = 0; i < ISAS; i++)
-        ck_assert_int_eq(contains(choices, isa_names[i]), gr_kernels_select(isa_names[i]) != NULL);
+    for (int i = 0; i < tables(); i++) ck_assert(contains(choices, table(i)->name));
+    ck_assert_ptr_eq(table(0), gr_kernels_select(NULL));
+    ck_assert_ptr_eq(table(fast_tables()), reference());
     ck_assert_ptr_null(gr_kernels_select("mmx"));
     ck_assert_ptr_null(gr_kernels_select(""));
-    ck_assert(strncmp(choices, gr_kernels_select(NULL)->name, strlen(gr_kernels_select(NULL)->name)) == 0);
 }
 
 Suite *kernels_suite(void) {
     Suite *suite = suite_create("kernels");
-    add_rows(suite, "maps", every_map_gives_the_bits_of_the_reference, ISAS);
-    add_rows(suite, "rows", every_row_kernel_gives_the_bits_of_the_reference, ISAS);
-    add_rows(suite, "far from zero", activations_and_their_slopes_are_right_far_from_zero, ISAS + 1);
+    add_rows(suite, "maps", every_map_gives_the_bits_of_the_reference, fast_tables());
+    add_rows(suite, "rows", every_row_kernel_gives_the_bits_of_the_reference, fast_tables());
+    add_rows(suite, "far from zero", activations_and_their_slopes_are_right_far_from_zero, tables());
     GROUP(suite, "choice", the_choices_are_those_that_can_be_had);
     return suite;
 }

@@ -217,6 +217,15 @@ TEST(the_instruction_set_changes_no_bit) {
     ck_assert_msg(same_bits(ROOM, again, first, &at), "number %zu differs", at);
 }
 
+TEST(values_without_columns_give_outputs_without_columns_and_no_gradient) {
+    gr_tensor *x = gr_requires_grad(drawn(GR_SHAPE(3, 4), -1, 1)), *v = gr_zeros(ctx, GR_SHAPE(3, 0));
+    gr_profile_begin(ctx); /* counts the work, too */
+    gr_tensor *y = gr_linear_attention(x, x, v, true);
+    EXPECT_SHAPE(y, GR_SHAPE(3, 0));
+    ck_assert(gr_backward(gr_sum(y, GR_ALL)));
+    for (int i = 0; i < 12; i++) ck_assert(gr_data(gr_grad(x))[i] == 0);
+}
+
 /* -- Refusals ------------------------------------------------------------------------------------------------------ */
 
 TEST(shapes_that_do_not_fit_are_refused) {
@@ -238,10 +247,12 @@ TEST(shapes_that_do_not_fit_are_refused) {
     EXPECT_ERROR("linear_attention: q (3,), k (3,), v (3,): all need two axes or more, and the same leading ones");
     ck_assert(gr_is_inert(gr_linear_attention(x, NULL, x, false)));
     EXPECT_ERROR("linear_attention: k (operand 1) is NULL");
+    ck_assert(gr_is_inert(gr_linear_attention(batch, x, x, false)) &&
+              gr_is_inert(gr_linear_attention(x, x, batch, false)));
+    EXPECT_ERROR("the same leading ones");
     ck_assert(gr_is_inert(gr_linear_attention(NULL, NULL, NULL, false)));
 }
 
-Suite *linear_attention_suite(void);
 Suite *linear_attention_suite(void) {
     Suite *suite = suite_create("linear_attention");
     add_rows(suite, "the quadratic form", it_equals_its_quadratic_form, SHAPES);
@@ -250,6 +261,7 @@ Suite *linear_attention_suite(void) {
     GROUP(suite, "other", heads_may_be_views_of_one_projection, memory_grows_like_the_length,
           a_query_that_sees_nothing_is_0_with_zero_gradients,
           where_all_weights_are_0_the_output_is_0_with_zero_gradients, the_number_of_threads_changes_no_bit,
-          the_instruction_set_changes_no_bit, shapes_that_do_not_fit_are_refused);
+          the_instruction_set_changes_no_bit, shapes_that_do_not_fit_are_refused,
+          values_without_columns_give_outputs_without_columns_and_no_gradient);
     return suite;
 }

@@ -86,6 +86,8 @@ TEST(values_that_are_no_numbers_of_a_model_are_refused) {
     ck_assert(gr_safetensors_open(ctx, path, &in));
     gr_safetensors_read(&in, gr_safetensors_find(&in, "x"), gr_zeros(ctx, GR_SHAPE(2)));
     EXPECT_ERROR("x (2,): values of type I64; they can be F16, BF16, F32 or F64");
+    ck_assert(!gr_safetensors_read(&in, gr_safetensors_find(&in, "x"), gr_zeros(ctx, GR_SHAPE(3))));
+    EXPECT_ERROR("the file has the shape (2,), the model (3,)");
     gr_safetensors_close(&in);
     unlink(path);
 }
@@ -103,6 +105,23 @@ TEST(strings_have_all_escapes_of_json) {
     ck_assert_msg(gr_safetensors_open(ctx, path, &in), "%s", gr_error_message(ctx));
     ck_assert_str_eq(gr_safetensors_note(&in, "\"\\/\b\f\n\r\t"), "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
     ck_assert_ptr_nonnull(gr_safetensors_find(&in, "tr\xC3\xA9s"));
+    gr_safetensors_close(&in);
+    unlink(path);
+}
+
+TEST(names_and_notes_may_hold_any_byte) {
+    const char *path = temporary_file("", 0);
+    gr_tensor *x = counting(GR_SHAPE(2)), *y = gr_zeros(ctx, GR_SHAPE(2));
+    const gr_note note = {"a \"note\"", "line\n\ttab \\ \x01"};
+    const gr_safetensors_entry entry = {"x\r\"\\", x};
+    gr_safetensors in;
+    ck_assert(gr_safetensors_write(ctx, path, (gr_safetensors_content){&note, 1, &entry, 1}));
+    ck_assert_msg(gr_safetensors_open(ctx, path, &in), "%s", gr_error_message(ctx));
+    ck_assert_str_eq(gr_safetensors_note(&in, note.key), note.value);
+    const gr_stored *stored = gr_safetensors_find(&in, entry.name);
+    ck_assert_ptr_nonnull(stored);
+    ck_assert(gr_safetensors_read(&in, stored, y));
+    EXPECT(y, 0, 1);
     gr_safetensors_close(&in);
     unlink(path);
 }
@@ -219,12 +238,28 @@ TEST(a_length_of_the_header_beyond_the_file_is_refused) {
     unlink(path);
 }
 
+/* The limit of the format's own reader. The file has no block on the disk but its first. */
+TEST(a_header_of_100_million_bytes_is_read_and_no_longer_one) {
+    enum { MOST_HEADER = 100000000, LENGTH = 8 };
+    for (int more = 0; more < 2; more++) {
+        uint8_t length[LENGTH];
+        gr_safetensors in;
+        gr_store_little(MOST_HEADER + (uint64_t)more, LENGTH, length);
+        const char *path = temporary_file(length, LENGTH);
+        ck_assert_int_eq(truncate(path, LENGTH + MOST_HEADER + more), 0);
+        ck_assert(!gr_safetensors_open(ctx, path, &in));
+        EXPECT_ERROR(more ? "a header of 100000001 bytes" : "header, character 0: expected '{'");
+        unlink(path);
+    }
+}
+
 Suite *loading_suite(void) {
     Suite *suite = suite_create("loading");
     GROUP(suite, "values", every_value_of_sixteen_bits_is_read_exactly,
           float_and_double_values_are_read_exactly_where_gr_real_can,
           values_that_are_no_numbers_of_a_model_are_refused);
-    GROUP(suite, "json", strings_have_all_escapes_of_json, a_length_of_the_header_beyond_the_file_is_refused);
+    GROUP(suite, "json", strings_have_all_escapes_of_json, names_and_notes_may_hold_any_byte,
+          a_length_of_the_header_beyond_the_file_is_refused, a_header_of_100_million_bytes_is_read_and_no_longer_one);
     add_rows(suite, "headers", a_header_that_is_wrong_is_refused, HOSTILES);
     add_rows(suite, "memory", a_huge_header_takes_no_more_than_the_file_and_a_mib, FILLINGS);
     return suite;

@@ -309,7 +309,6 @@ TEST(a_part_of_nothing_is_nothing) {
     ck_assert_int_eq(gr_mask_range_of(&at, 0, 4, 1, 4).seen, GR_SEEN_ALL);
 }
 
-Suite *mask_suite(void);
 Suite *mask_suite(void) {
     Suite *suite = suite_create("mask");
     add_rows(suite, "words", a_word_is_its_definition, WORDS);

@@ -51,6 +51,11 @@ TEST(bad_masks_are_refused_where_they_are_used) {
     gr_context_free(other);
     gr_mask_matrix(ctx, gr_mask_causal(), GR_SHAPE(3));
     EXPECT_ERROR("mask: a mask is for scores of 2 to 6 axes, not 1");
+    gr_mask_matrix(ctx, gr_mask_causal(), (gr_shape){GR_MAX_DIMS + 1, {1, 1, 1, 1, 1, 1}});
+    EXPECT_ERROR("mask: a mask is for scores of 2 to 6 axes, not 7");
+    gr_mask_matrix(ctx, gr_mask_blocks(gr_zeros(ctx, GR_SHAPE(3, 2)), 2),
+                   GR_SHAPE(6, 6)); /* columns that are missing */
+    EXPECT_ERROR("layout (3, 2) has not a block of 2 for each");
     gr_mask_print(ctx, gr_mask_window(0), 2, 2, stdout);
     EXPECT_ERROR("mask: a window of 0");
 }
@@ -79,7 +84,6 @@ TEST(layouts_that_cannot_be_are_refused) {
     EXPECT_ERROR("shape (-1, -1)");
 }
 
-Suite *mask_refusals_suite(void);
 Suite *mask_refusals_suite(void) {
     Suite *suite = suite_create("mask_refusals");
     GROUP(suite, "masks", bad_masks_are_refused_where_they_are_used, more_words_than_there_is_room_for_are_refused,

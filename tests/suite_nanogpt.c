@@ -1,21 +1,21 @@
 /* A state dict of nanoGPT's GPT, saved to safetensors: the same names and layouts, and what its writer may add, leave
  * out, or hold in another type. And a file that is damaged anywhere. */
 #include "nn/files.h"
-#include "nn_support.h"
+#include "file_support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 18, VOCAB = 5, CONTEXT = 4, WIDTH = 4, LAYERS = 2 };
+enum { ROOM = 1 << 17, LENGTH = 8, VOCAB = 5, CONTEXT = 4, WIDTH = 4, LAYERS = 2 };
 
 /* How the file is written. */
 typedef struct writing {
     const char *notes; /* the inside of __metadata__ */
     const char *type;  /* F16, BF16, F32 or F64 */
     const char *mask;  /* type of the causal masks; NULL: none */
-    const char *mask_shape;
+    gr_shape mask_shape;
     enum { NO_HEAD, SAME_HEAD, OTHER_HEAD, HEAD_ALONE } head;
     bool no_bias;
 } writing;
@@ -23,61 +23,33 @@ typedef struct writing {
 #define SIZES      "\"layers\":\"2\",\"heads\":\"2\",\"width\":\"4\",\"context\":\"4\",\"vocab\":\"5\",\"gelu\":\"erf\""
 #define VOCABULARY ",\"vocabulary\":\"6162636465\""
 
-static struct {
-    char header[ROOM / 2];
-    uint8_t values[ROOM / 2], file[ROOM];
-    size_t length, size;
-} w;
-
-static void header(const char *text) {
-    w.length += (size_t)snprintf(w.header + w.length, sizeof w.header - w.length, "%s", text);
-}
-
-/* The name of a tensor that takes the next n bytes of values. */
-static void declare(const char *name, const char *type, const char *shape, size_t n) {
-    char text[256];
-    snprintf(text, sizeof text, ",\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}", name, type, shape,
-             w.size, w.size + n);
-    header(text);
-    w.size += n;
-    ck_assert(w.size < sizeof w.values);
-}
-
-static unsigned size_of(const char *type) {
+static size_t size_of(const char *type) {
     return strcmp(type, "F64") == 0 ? 8 : strstr(type, "16") ? 2 : strcmp(type, "F32") == 0 ? 4 : 1;
 }
 
 /* Values are k / 8 with |k| <= 5: exact in every type; the bits are those of a float, or cut from them. */
-static void put(const char *type, double value, uint8_t *out) {
+static void put(const char *type, double value, void *out) {
     const float f = (float)value;
     uint32_t bits;
-    uint64_t wide;
     memcpy(&bits, &f, sizeof bits);
-    memcpy(&wide, &value, sizeof wide);
     const int exponent = (int)(bits >> 23 & 0xFF) - 127 + 15;
     const uint32_t half = value == 0 ? 0 : (bits >> 31 << 15) | (uint32_t)exponent << 10 | (bits >> 13 & 0x3FF);
-    if (strcmp(type, "F64") == 0) gr_store_little(wide, 8, out);
-    if (strcmp(type, "F32") == 0) gr_store_little(bits, 4, out);
-    if (strcmp(type, "BF16") == 0) gr_store_little(bits >> 16, 2, out);
-    if (strcmp(type, "F16") == 0) gr_store_little(half, 2, out);
+    const uint16_t two = (uint16_t)(strcmp(type, "F16") == 0 ? half : bits >> 16);
+    const size_t size = size_of(type);
+    memcpy(out, size == 2 ? (const void *)&two : size == 4 ? (const void *)&f : &value, size);
 }
 
 static void add(const char *name, const char *type, gr_tensor *x, double more) {
-    char shape[64];
-    const unsigned bytes = size_of(type);
-    uint8_t *at = w.values + w.size;
-    snprintf(shape, sizeof shape, gr_ndim(x) == 2 ? "[%d,%d]" : "[%d]", (int)gr_dim(x, 0), (int)gr_dim(x, 1));
-    declare(name, type, shape, (size_t)gr_numel(x) * bytes);
+    static uint8_t values[ROOM];
+    ck_assert((size_t)gr_numel(x) * size_of(type) <= ROOM);
     for (int64_t i = 0; i < gr_numel(x); i++)
-        put(type, (double)gr_data(x)[i] + (i == 7 ? more : 0), at + i * (int64_t)bytes);
+        put(type, (double)gr_data(x)[i] + (i == 7 ? more : 0), values + (size_t)i * size_of(type));
+    file_add(name, type, size_of(type), gr_shape_of(x), values);
 }
 
 /* The model's parameters as the writing says; the path. */
 static const char *written(gr_gpt *gpt, writing how) {
-    memset(&w, 0, sizeof w);
-    header("{\"__metadata__\":{");
-    header(how.notes);
-    header("}");
+    file_begin_with(how.notes);
     for (int i = 0; i < gpt->count; i++) {
         gr_tensor *x = gr_parameter_at(ctx, gpt->first + i);
         if (i > 0 || how.head != HEAD_ALONE) add(gr_name(x), how.type, x, 0);
@@ -85,14 +57,10 @@ static const char *written(gr_gpt *gpt, writing how) {
     for (int i = 0; how.mask && i < LAYERS; i++) {
         char name[64];
         snprintf(name, sizeof name, "transformer.h.%d.attn.bias", i);
-        declare(name, how.mask, how.mask_shape, (size_t)(CONTEXT * CONTEXT) * size_of(how.mask));
+        file_add(name, how.mask, size_of(how.mask), how.mask_shape, NULL);
     }
     if (how.head != NO_HEAD) add("lm_head.weight", how.type, gpt->wte.weight, how.head == OTHER_HEAD ? 0.5 : 0);
-    header("}");
-    gr_store_little(w.length, 8, w.file);
-    memcpy(w.file + 8, w.header, w.length);
-    memcpy(w.file + 8 + w.length, w.values, w.size);
-    return temporary_file(w.file, 8 + w.length + w.size);
+    return file_end();
 }
 
 static gr_gpt *model(bool bias) {
@@ -108,12 +76,12 @@ static gr_gpt *model(bool bias) {
 }
 
 static const writing good[] = {
-    {SIZES VOCABULARY, "F32", NULL, NULL, NO_HEAD, false},
-    {SIZES VOCABULARY, "F32", NULL, NULL, NO_HEAD, true},
-    {SIZES VOCABULARY, "F64", "F32", "[1,1,4,4]", SAME_HEAD, false},
-    {SIZES VOCABULARY, "F16", "BOOL", "[1,1,4,4]", SAME_HEAD, true},
-    {SIZES VOCABULARY, "BF16", "U8", "[1,1,4,4]", HEAD_ALONE, false},
-    {SIZES VOCABULARY ",\"tokenizer\":\"chars\",\"format\":\"pt\"", "F32", NULL, NULL, HEAD_ALONE, true},
+    {SIZES VOCABULARY, "F32", NULL, {0, {0}}, NO_HEAD, false},
+    {SIZES VOCABULARY, "F32", NULL, {0, {0}}, NO_HEAD, true},
+    {SIZES VOCABULARY, "F64", "F32", {4, {1, 1, 4, 4}}, SAME_HEAD, false},
+    {SIZES VOCABULARY, "F16", "BOOL", {4, {1, 1, 4, 4}}, SAME_HEAD, true},
+    {SIZES VOCABULARY, "BF16", "U8", {4, {1, 1, 4, 4}}, HEAD_ALONE, false},
+    {SIZES VOCABULARY ",\"tokenizer\":\"chars\",\"format\":\"pt\"", "F32", NULL, {0, {0}}, HEAD_ALONE, true},
 };
 enum { GOOD = sizeof good / sizeof *good };
 
@@ -165,30 +133,34 @@ static const struct {
     writing how;
     const char *message;
 } bad[] = {
-    {{SIZES VOCABULARY, "F32", NULL, NULL, OTHER_HEAD, false},
+    {{SIZES VOCABULARY, "F32", NULL, {0, {0}}, OTHER_HEAD, false},
      "lm_head.weight (5, 4) differs from transformer.wte.weight: heads that are not tied to the embedding are not "
      "supported"},
-    {{SIZES VOCABULARY, "F32", "F32", "[4,4]", NO_HEAD, false},
+    {{SIZES VOCABULARY, "F32", "F32", {2, {4, 4}}, NO_HEAD, false},
      "transformer.h.0.attn.bias is (4, 4); by the file's own configuration it must be (1, 1, 4, 4)"},
-    {{SIZES, "F32", NULL, NULL, NO_HEAD, false},
+    {{SIZES, "F32", NULL, {0, {0}}, NO_HEAD, false},
      "the metadata have no \"vocabulary\": which bytes the 5 ids are (only 256 ids need none)"},
-    {{SIZES VOCABULARY ",\"bias\":\"0\"", "F32", NULL, NULL, NO_HEAD, false},
+    {{SIZES VOCABULARY ",\"bias\":\"0\"", "F32", NULL, {0, {0}}, NO_HEAD, false},
      "transformer.h.0.attn.c_attn.bias (12,) does not belong to a model of 2 layers without biases"},
-    {{SIZES VOCABULARY ",\"bias\":\"1\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES VOCABULARY ",\"bias\":\"1\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "transformer.h.0.ln_1.bias (4,) is missing"},
-    {{SIZES VOCABULARY ",\"bias\":\"2\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES VOCABULARY ",\"bias\":\"2\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "metadata: bias is \"2\"; it must be a whole number in [0, 1]"},
-    {{SIZES VOCABULARY ",\"positions\":\"rotary\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES VOCABULARY ",\"positions\":\"rotary\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "transformer.wpe.weight (4, 4) does not belong to a model"},
     {{"\"layers\":\"2\",\"heads\":\"4\",\"width\":\"4\",\"context\":\"4\",\"vocab\":\"5\",\"gelu\":\"erf\"" VOCABULARY
       ",\"positions\":\"rotary\"",
-      "F32", NULL, NULL, NO_HEAD, true},
+      "F32",
+      NULL,
+      {0, {0}},
+      NO_HEAD,
+      true},
      ": rotary positions turn pairs: heads of size 1 are odd"},
-    {{SIZES VOCABULARY ",\"attention\":\"fast\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES VOCABULARY ",\"attention\":\"fast\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "metadata: attention is \"fast\"; it can be textbook, fused, ..."},
-    {{SIZES ",\"vocabulary\":\"6162636564\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES ",\"vocabulary\":\"6162636564\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "metadata: vocabulary must be 5 ascending bytes in hexadecimal"},
-    {{SIZES VOCABULARY ",\"tokenizer\":\"bpe\"", "F32", NULL, NULL, NO_HEAD, true},
+    {{SIZES VOCABULARY ",\"tokenizer\":\"bpe\"", "F32", NULL, {0, {0}}, NO_HEAD, true},
      "metadata: tokenizer is \"bpe\"; it can be \"chars\" or \"bytes\""},
 };
 enum { BAD = sizeof bad / sizeof *bad };
@@ -202,13 +174,15 @@ TEST(a_state_dict_that_is_another_model_is_refused) {
     unlink(path);
 }
 
+static uint8_t file[ROOM];
+
 /* -- Damage -------------------------------------------------------------------------------------------------------- */
 
 TEST(a_file_cut_off_at_any_byte_is_refused_and_nothing_changes) {
     gr_gpt *gpt = model(false);
     const char *path = written(gpt, good[3]);
     gr_tensor *before = snapshot(ctx);
-    for (size_t cut = 8 + w.length + w.size; cut-- > 0;) {
+    for (size_t cut = file_read(path, file, ROOM); cut-- > 0;) {
         ck_assert_int_eq(truncate(path, (off_t)cut), 0);
         DEMAND(!gr_gpt_load(ctx, path, NULL)->h && !gr_ok(ctx) && contains(gr_error_message(ctx), path));
         gr_error_clear(ctx);
@@ -223,13 +197,14 @@ TEST(a_file_cut_off_at_any_byte_is_refused_and_nothing_changes) {
 TEST(a_header_with_a_false_bit_anywhere_does_no_harm) {
     gr_gpt *gpt = model(false);
     const char *path = written(gpt, good[3]);
-    for (size_t at = 0; at < 8 + w.length; at++) {
+    const size_t size = file_read(path, file, ROOM), end = LENGTH + (size_t)gr_load_little(file, LENGTH);
+    for (size_t at = 0; at < end; at++) {
         const uint8_t bit = (uint8_t)(1 << gr_rng_below(&rng, 8));
         const char *name;
-        w.file[at] ^= bit;
+        file[at] ^= bit;
         unlink(path);
-        path = temporary_file(w.file, 8 + w.length + w.size);
-        w.file[at] ^= bit;
+        path = temporary_file(file, size);
+        file[at] ^= bit;
         gr_gpt *loaded = gr_gpt_load(ctx, path, NULL);
         name = gr_error_message(ctx);
         if (!(loaded->h ? gr_ok(ctx) && loaded->count == gpt->count : !gr_ok(ctx) && contains(name, path)))

@@ -143,6 +143,19 @@ TEST(where_takes_from_one_or_the_other) {
                               operand(shapes[s][(turn + 2) % 3], strides & 4));
 }
 
+TEST(a_power_beyond_what_is_squared_is_that_of_libm) {
+    const double x[] = {1.001, 0.5, 0, 1, 3}, t[] = {1025, -1025, 2000.5};
+    for (int k = 0; k < 3; k++) {
+        gr_tensor *y = gr_pow(tensor(GR_SHAPE(5), x), t[k]);
+        for (int i = 0; i < 5; i++) {
+            const double found = (double)gr_data(y)[i], wanted = (double)(gr_real)pow((double)(gr_real)x[i], t[k]);
+            /* e^(t log x): the error of the logarithm times t */
+            DEMAND(found == wanted || fabs(found - wanted) <= 4 * fabs(t[k]) * TOLERANCE * wanted);
+        }
+    }
+    ck_assert(isnan(gr_item(gr_pow(gr_scalar(ctx, 2), (double)NAN))));
+}
+
 /* -- Reductions ---------------------------------------------------------------------------------------------------- */
 
 static double ref_sum(int n, const double *x, double *size) {
@@ -251,6 +264,7 @@ Suite *ops_suite(void) {
     add_rows(suite, "one operand", an_op_of_one_operand_gives_its_formula, UNARY);
     add_rows(suite, "two operands", an_op_of_two_operands_gives_its_formula, BINARY);
     GROUP(suite, "three operands", where_takes_from_one_or_the_other);
+    GROUP(suite, "powers", a_power_beyond_what_is_squared_is_that_of_libm);
     add_rows(suite, "reductions", a_reduction_gives_its_formula_over_any_axes, REDUCTIONS);
     return suite;
 }

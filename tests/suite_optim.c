@@ -1,4 +1,4 @@
-/* Optimisers against PyTorch, the norm of gradients near the ends of the range, schedules at their corners. */
+/* Optimisers against PyTorch, and the norm of gradients near the ends of the range. */
 #include "nn_support.h"
 
 #include <string.h>
@@ -171,6 +171,11 @@ static const char *bad_step(int at) {
         adamw = gr_adamw_new(ctx, (gr_adamw_config){.weight_decay = NAN}), message = "adamw: weight_decay is nan";
     if (at == 8) sgd = gr_sgd_new(ctx, (gr_sgd_config){.momentum = -1}), message = "sgd: momentum is -1";
     if (at == 9) sgd = gr_sgd_new(ctx, (gr_sgd_config){.weight_decay = -1}), message = "sgd: weight_decay is -1";
+    const double beta[][2] = {{-1, 0.5}, {0.5, 1}, {NAN, 0.5}};
+    if (10 <= at && at < 13) {
+        adamw = gr_adamw_new(ctx, (gr_adamw_config){.beta1 = beta[at - 10][0], .beta2 = beta[at - 10][1]});
+        message = "both must be in (0, 1)";
+    }
     if (at >= 4 && message) stepped = gr_sgd_step(sgd, 0.1) || gr_adamw_step(adamw, 0.1);
     ck_assert(!message || !stepped);
     return message;
@@ -198,7 +203,7 @@ TEST(a_parameter_made_later_is_an_error) {
     ck_assert(same_tensors(before, snapshot(ctx)));
 }
 
-TEST(an_optimiser_made_after_an_error_never_steps) {
+TEST(an_optimiser_that_was_refused_or_made_after_an_error_never_steps) {
     make_parameters();
     gr_fail(ctx, "test", "an error");
     gr_sgd *sgd = gr_sgd_new(ctx, (gr_sgd_config){0});
@@ -207,6 +212,14 @@ TEST(an_optimiser_made_after_an_error_never_steps) {
     ck_assert(!gr_sgd_step(sgd, 0.1) && !gr_adamw_step(adamw, 0.1) && !gr_sgd_step(NULL, 1) && !gr_adamw_step(NULL, 1));
     ck_assert(!gr_sgd_step(gr_sgd_new(NULL, (gr_sgd_config){0}), 1));
     gr_error_clear(ctx);
+    sgd = gr_sgd_new(ctx, (gr_sgd_config){.momentum = -1});
+    gr_error_clear(ctx);
+    ck_assert(!gr_sgd_step(sgd, 0.1));
+    EXPECT_ERROR("sgd: the optimiser could not be made, after an error that has been cleared since");
+    adamw = gr_adamw_new(ctx, (gr_adamw_config){.beta1 = -1});
+    gr_error_clear(ctx);
+    ck_assert(!gr_adamw_step(adamw, 0.1));
+    EXPECT_ERROR("adamw: the optimiser could not be made");
 }
 
 /* -- The norm of the gradients ------------------------------------------------------------------------------------- */
@@ -250,6 +263,21 @@ TEST(the_norm_neither_overflows_nor_vanishes) {
     }
 }
 
+TEST(the_smallest_gradients_have_a_norm_and_the_largest_unless_no_double_holds_it) {
+    ck_assert(gr_clip_grad_norm(ctx, 1) == 0);
+    gr_real *g = gr_data(gr_grad(gr_parameter(gr_zeros(ctx, GR_SHAPE(2)), "w")));
+    const double tiny = (double)(GR_REAL_MIN * GR_REAL_EPSILON); /* 1 / it overflows gr_real */
+    g[0] = (gr_real)tiny;
+    ck_assert(fabs(gr_clip_grad_norm(ctx, 1) / tiny - 1) < 1e-6 && (double)g[0] == tiny);
+    g[0] = g[1] = GR_REAL_MAX;
+    const double norm = gr_clip_grad_norm(ctx, 1);
+    if (sizeof(gr_real) == sizeof(double)) {
+        ck_assert(isnan(norm) && g[0] == GR_REAL_MAX);
+        EXPECT_ERROR("the norm of the gradients is too large for a double");
+    } else
+        ck_assert(fabs(norm / (double)GR_REAL_MAX - sqrt(2.)) < 1e-6 && fabs((double)g[0] - sqrt(0.5)) < 1e-6);
+}
+
 TEST(a_gradient_that_is_not_finite_is_named_and_nothing_is_scaled) {
     const double bad[] = {NAN, INFINITY, -INFINITY};
     const char *const message[] = {"nan", "inf", "-inf"};
@@ -280,50 +308,6 @@ TEST(a_largest_norm_must_be_above_0) {
     ck_assert(same_tensors(before, snapshot(ctx)));
 }
 
-/* -- Schedules ----------------------------------------------------------------------------------------------------- */
-
-TEST(a_cosine_has_its_corners) {
-    const gr_cosine_config c = {.peak = 1e-3, .warmup = 100, .total = 2000};
-    const struct {
-        int64_t step;
-        double rate;
-    } corner[] = {{-5, 1e-5},  {0, 1e-5},      {49, 5e-4},   {99, 1e-3},
-                  {100, 1e-3}, {1050, 5.5e-4}, {2000, 1e-4}, {99999, 1e-4}};
-    for (size_t i = 0; i < sizeof corner / sizeof *corner; i++)
-        ck_assert_double_eq_tol(gr_cosine(corner[i].step, c), corner[i].rate, 1e-15);
-    ck_assert_double_gt(gr_cosine(1999, c), 1e-4); /* the last step of the run has not quite reached it */
-    ck_assert_double_eq_tol(gr_cosine(1999, c), 1e-4, 1e-8);
-}
-
-TEST(a_schedule_rises_then_falls_and_is_never_0) {
-    const gr_cosine_config c = {.peak = 1e-3, .warmup = 100, .total = 2000};
-    const gr_schedule_config l = {.peak = 1e-3, .warmup = 100, .total = 2000};
-    for (int64_t step = 0; step < 2500; step++) {
-        DEMAND(gr_cosine(step, c) > 0 && gr_linear_decay(step, l) > 0);
-        if (step == 0) continue;
-        const bool rises = step < 100;
-        DEMAND(rises ? gr_cosine(step, c) > gr_cosine(step - 1, c) : gr_cosine(step, c) <= gr_cosine(step - 1, c));
-        DEMAND(rises ? gr_linear_decay(step, l) > gr_linear_decay(step - 1, l)
-                     : gr_linear_decay(step, l) <= gr_linear_decay(step - 1, l));
-    }
-}
-
-TEST(a_line_has_its_corners) {
-    const gr_schedule_config l = {.peak = 1, .min = 0.5, .warmup = 4, .total = 14};
-    const double rate[] = {0.25, 0.5, 0.75, 1, 1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.5};
-    for (int step = 0; step < 16; step++) ck_assert_double_eq_tol(gr_linear_decay(step, l), rate[step], 1e-15);
-}
-
-TEST(schedules_may_lack_a_warmup_or_an_end) {
-    ck_assert_double_eq(gr_constant(5, 3), 3);
-    ck_assert_double_eq(gr_cosine(0, (gr_cosine_config){.peak = 1, .total = 10}), 1);
-    ck_assert_double_eq(gr_cosine(1000000, (gr_cosine_config){.peak = 1, .warmup = 10}), 1);
-    ck_assert_double_eq(gr_linear_decay(50, (gr_schedule_config){.peak = 2}), 2);
-    ck_assert_double_eq(gr_cosine(5, (gr_cosine_config){.peak = 1, .warmup = 5, .total = 5}), 0.1);
-    ck_assert_double_eq(gr_cosine(4, (gr_cosine_config){.peak = 1, .warmup = 5, .total = 5}), 1);
-    ck_assert_double_eq(gr_cosine(9, (gr_cosine_config){.peak = 1, .min = 1, .total = 10}), 1);
-}
-
 Suite *optim_suite(void) {
     Suite *suite = suite_create("optim");
     add_rows(suite, "PyTorch", five_steps_agree_with_pytorch, KNOWN);
@@ -331,10 +315,9 @@ Suite *optim_suite(void) {
           the_first_step_of_adam_is_the_rate_against_the_sign_of_the_gradient, gradients_stay_as_they_are);
     GROUP(suite, "errors", a_rate_that_no_weight_survives_is_refused,
           after_an_error_a_step_is_refused_and_leaves_no_trace, bad_rates_and_configurations_are_refused,
-          a_parameter_made_later_is_an_error, an_optimiser_made_after_an_error_never_steps);
+          a_parameter_made_later_is_an_error, an_optimiser_that_was_refused_or_made_after_an_error_never_steps);
     GROUP(suite, "norm", gradients_are_scaled_to_the_largest_norm, the_norm_neither_overflows_nor_vanishes,
+          the_smallest_gradients_have_a_norm_and_the_largest_unless_no_double_holds_it,
           a_gradient_that_is_not_finite_is_named_and_nothing_is_scaled, a_largest_norm_must_be_above_0);
-    GROUP(suite, "schedules", a_cosine_has_its_corners, a_schedule_rises_then_falls_and_is_never_0,
-          a_line_has_its_corners, schedules_may_lack_a_warmup_or_an_end);
     return suite;
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void expect_print(int line, gr_tensor *x, const char *wanted) {
     static char text[8192];
@@ -91,12 +93,30 @@ TEST(printing_keeps_the_error) {
     ck_assert(!gr_ok(ctx));
 }
 
+TEST(print_writes_to_the_screen) {
+    FILE *screen = tmpfile();
+    ck_assert(screen && dup2(fileno(screen), STDOUT_FILENO) == STDOUT_FILENO);
+    gr_print(gr_scalar(ctx, 2.5));
+    fflush(stdout);
+    char text[32] = "";
+    rewind(screen);
+    ck_assert_uint_eq(fread(text, 1, sizeof text - 1, screen), strlen("()\n2.5\n"));
+    ck_assert_str_eq(text, "()\n2.5\n");
+    fclose(screen);
+}
+
+TEST(printing_to_no_file_is_no_error) {
+    gr_fprint(NULL, gr_scalar(ctx, 1));
+    ck_assert(gr_ok(ctx));
+}
+
 Suite *print_suite(void) {
     Suite *suite = suite_create("print");
     GROUP(suite, "print", a_scalar_is_a_number, a_vector_is_one_row, numbers_are_aligned_to_the_longest,
           four_digits_are_shown, numbers_that_are_none_are_named, a_matrix_has_a_line_per_row,
           matrices_are_separated_by_an_empty_line, a_4_dimensional_tensor_has_two_empty_lines,
           a_tensor_without_elements_is_a_pair_of_brackets, a_thousand_elements_are_shown_and_more_are_not,
-          long_axes_are_shortened_and_short_ones_are_not, an_inert_tensor_shows_its_error, printing_keeps_the_error);
+          long_axes_are_shortened_and_short_ones_are_not, an_inert_tensor_shows_its_error, printing_keeps_the_error,
+          print_writes_to_the_screen, printing_to_no_file_is_no_error);
     return suite;
 }

@@ -61,9 +61,18 @@ TEST(without_a_profile_nothing_is_printed) {
     fclose(file);
 }
 
+TEST(no_file_and_no_context_are_harmless_and_an_error_stays) {
+    gr_profile_begin(ctx);
+    gr_profile_print(ctx, NULL), gr_profile_print(NULL, stderr);
+    ck_assert(gr_ok(ctx));
+    gr_fail(ctx, "profile", "on purpose");
+    gr_profile_begin(ctx);
+    EXPECT_ERROR("profile: on purpose");
+}
+
 Suite *profile_suite(void) {
     Suite *suite = suite_create("profile");
     GROUP(suite, "profile", the_rows_add_up_to_the_time_of_the_steps, a_row_tells_calls_and_direction,
-          without_a_profile_nothing_is_printed);
+          without_a_profile_nothing_is_printed, no_file_and_no_context_are_harmless_and_an_error_stays);
     return suite;
 }

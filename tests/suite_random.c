@@ -147,6 +147,12 @@ TEST(uniform_tensors_never_reach_the_upper_end) {
     for (int i = 0; i < 20000; i++) DEMAND(gr_data(x)[i] < 1 && gr_data(x)[i] >= (gr_real)0.999999);
 }
 
+TEST(a_range_of_one_number_draws_it) {
+    EXPECT(gr_uniform(ctx, GR_SHAPE(3), 2, 2, &rng), 2, 2, 2);
+    gr_tensor *x = gr_uniform(ctx, GR_SHAPE(100), 1, 1 + (double)GR_REAL_EPSILON, &rng); /* 1 is all there is below */
+    for (int64_t i = 0; i < gr_numel(x); i++) DEMAND(gr_data(x)[i] == 1);
+}
+
 /* -- Dropout ------------------------------------------------------------------------------------------------------- */
 
 TEST(dropout_keeps_a_share_and_scales_it) {
@@ -205,7 +211,7 @@ Suite *random_suite(void) {
     GROUP(suite, "distributions", uniform_is_in_0_1_with_the_moments_of_the_uniform_distribution,
           normal_has_the_mean_the_spread_and_the_tails_of_the_normal_distribution, below_is_in_range_and_without_bias,
           below_reaches_every_number_and_its_edges, random_tensors_follow_the_generator,
-          uniform_tensors_never_reach_the_upper_end);
+          uniform_tensors_never_reach_the_upper_end, a_range_of_one_number_draws_it);
     GROUP(suite, "dropout", dropout_keeps_a_share_and_scales_it,
           the_gradient_of_dropout_is_dropped_where_the_number_was, dropout_depends_on_the_generator_and_the_place_alone,
           what_dropout_drops_is_not_read, dropout_refuses_a_share_outside_0_1);

@@ -244,6 +244,7 @@ static refusal losses(int at) {
     CALL(gr_cross_entropy(v3, (gr_tokens){&first_beyond, 1, 1}), "cross_entropy: ", "target 3 at position 0", "0 to 2")
     CALL(gr_cross_entropy(v3, (gr_tokens){ids + 3, 1, 1}), "cross_entropy: ", "target -2 at position 0", "0 to 2")
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, -2, -2}), "cross_entropy: ", "(-2, -2)")
+    CALL(gr_cross_entropy(pears, (gr_tokens){ids, 2, -1}), "cross_entropy: ", "(2, -1)")
     CALL(gr_cross_entropy(pears, (gr_tokens){ids, INT64_MAX, 4}), "cross_entropy: ")
     CALL(gr_cross_entropy(number, (gr_tokens){ids, 1, 1}), "cross_entropy: logits ()")
     CALL(gr_cross_entropy(empty, (gr_tokens){ids, 2, 1}), "cross_entropy: logits (2, 0)")

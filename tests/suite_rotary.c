@@ -1,6 +1,8 @@
 /* Rotary positions: the table, what turning keeps, and what is refused. */
 #include "nn_support.h"
 
+#include "tensor/scalar.h"
+
 enum { T = 6, D = 8 };
 
 static gr_tensor *table_at(int64_t first, int64_t count) { return gr_rotary_table(ctx, first, count, D, 0); }
@@ -31,6 +33,16 @@ TEST(a_table_begun_later_has_the_same_bits) {
     for (int64_t first = 0; first < 5000; first += 997)
         ck_assert(same_tensors(table_at(first, 3), gr_slice(whole, 0, first, first + 3, 1)));
     EXPECT_SHAPE(table_at(7, 0), GR_SHAPE(0, D));
+}
+
+/* Where an angle has no digit of the turn left, too. */
+TEST(a_table_far_out_stays_between_the_bounds_of_sine_and_cosine) {
+    static const double far[] = {1e6, -1e7, 3e8, 1e15, -1e30};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+        DEMAND(fabs(gr_double_cos(far[i])) <= 1 && fabs(gr_double_sin(far[i])) <= 1);
+    gr_tensor *table = gr_rotary_table(ctx, INT64_C(1) << 50, 64, 4, 10000);
+    EXPECT_SHAPE(table, GR_SHAPE(64, 4));
+    for (int64_t i = 0; i < gr_numel(table); i++) DEMAND(fabs((double)gr_data(table)[i]) <= 1);
 }
 
 /* -- The rotation -------------------------------------------------------------------------------------------------- */
@@ -84,6 +96,14 @@ TEST(heads_may_be_views) { /* (B, T, 3 C) -> (B, H, T, D), the middle third */
     ck_assert(gr_stride(y, 3) == 1 && gr_stride(y, 2) == D && gr_stride(y, 1) == T * D);
 }
 
+TEST(rows_without_numbers_are_turned_to_such) {
+    gr_tensor *x = gr_requires_grad(gr_zeros(ctx, GR_SHAPE(3, 0)));
+    gr_tensor *y = gr_rotary(x, gr_zeros(ctx, GR_SHAPE(3, 0)));
+    EXPECT_SHAPE(y, GR_SHAPE(3, 0));
+    ck_assert(gr_backward(gr_sum(y, GR_ALL)));
+    EXPECT_SHAPE(gr_grad(x), GR_SHAPE(3, 0));
+}
+
 /* -- Refusals ------------------------------------------------------------------------------------------------------ */
 
 TEST(what_does_not_fit_is_refused) {
@@ -122,12 +142,13 @@ TEST(a_table_that_cannot_be_is_refused) {
     ck_assert(gr_is_inert(gr_rotary_table(NULL, 0, 1, 2, 0)));
 }
 
-Suite *rotary_suite(void);
 Suite *rotary_suite(void) {
     Suite *suite = suite_create("rotary");
-    GROUP(suite, "the table", the_table_holds_cosines_and_sines, a_table_begun_later_has_the_same_bits);
+    GROUP(suite, "the table", the_table_holds_cosines_and_sines, a_table_begun_later_has_the_same_bits,
+          a_table_far_out_stays_between_the_bounds_of_sine_and_cosine);
     GROUP(suite, "the rotation", pairs_are_the_two_halves, position_0_stays_as_it_is, norms_are_kept,
-          scores_depend_on_the_difference_of_positions, backward_is_the_opposite_rotation, heads_may_be_views);
+          scores_depend_on_the_difference_of_positions, backward_is_the_opposite_rotation, heads_may_be_views,
+          rows_without_numbers_are_turned_to_such);
     GROUP(suite, "refusals", what_does_not_fit_is_refused, a_table_that_cannot_be_is_refused);
     return suite;
 }

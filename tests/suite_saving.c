@@ -137,6 +137,24 @@ TEST(a_bare_name_is_a_file_of_the_working_directory) {
     ck_assert_int_eq(rmdir(t.directory), 0);
 }
 
+TEST(what_cannot_be_saved_makes_no_file) {
+    t.letters = gr_tokenizer_chars((const uint8_t *)"abcdefg", VOCAB);
+    strcpy(t.path, "/tmp/gradus_test_none");
+    t.gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = VOCAB, .context = 8, .width = 8, .dropout = 2});
+    EXPECT_ERROR("dropout 2");
+    t.adamw = gr_adamw_new(ctx, (gr_adamw_config){.beta1 = 0});
+    ck_assert(!save(_i));
+    EXPECT_ERROR("the model could not be made, after an error that has been cleared since");
+    ck_assert(!gr_gpt_save(NULL, NULL, t.path));
+    t.gpt = gr_gpt_new(ctx, (gr_gpt_config){.vocab = VOCAB, .context = 8, .width = 8});
+    ck_assert(!gr_gpt_save(t.gpt, NULL, t.path));
+    EXPECT_ERROR("gradus_test_none: ");
+    gr_fail(ctx, "saving", "on purpose");
+    ck_assert(!save(_i));
+    EXPECT_ERROR("saving: on purpose");
+    ck_assert_int_ne(access(t.path, F_OK), 0);
+}
+
 Suite *saving_suite(void) {
     Suite *suite = suite_create("saving"); /* each of a model (0) and of a run (1) */
     add_rows(suite, "size", a_file_larger_than_a_process_may_write_is_an_error_and_no_signal, 2);
@@ -144,6 +162,7 @@ Suite *saving_suite(void) {
     add_rows(suite, "gone", a_directory_that_has_gone_is_an_error, 2);
     add_rows(suite, "directory", a_directory_in_the_place_of_the_file_is_an_error, 2);
     add_rows(suite, "pipe", a_pipe_in_the_place_of_the_file_stays_one, 2);
+    add_rows(suite, "nothing", what_cannot_be_saved_makes_no_file, 2);
     add_rows(suite, "bare", a_bare_name_is_a_file_of_the_working_directory, 2);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* A run in a file: stopped and continued, it is the run that was not. */
-#include "nn_support.h"
+#include "nn/files.h"
+#include "file_support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,14 +98,13 @@ static void expect_message(run *r, const char *part) {
 }
 
 TEST(a_state_cut_off_anywhere_changes_nothing) {
-    static char bytes[1 << 20];
+    static uint8_t bytes[1 << 20];
     run r = start(), saved = start();
     for (int i = 0; i < 3; i++) step(&saved);
     const char *path = temporary_file("", 0);
     ck_assert(gr_state_save(saved.gpt, saved.adamw, saved.at, path));
-    FILE *file = fopen(path, "rb");
-    const size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
-    ck_assert(size > 1000 && size < sizeof bytes && fclose(file) == 0);
+    const size_t size = file_read(path, bytes, sizeof bytes);
+    ck_assert_uint_gt(size, 1000);
     run twin = start();
     step(&r);
     step(&twin);
@@ -153,15 +153,13 @@ static const struct {
 enum { CHANGES = sizeof change / sizeof *change };
 
 TEST(a_state_that_has_been_edited_is_refused) {
-    static char bytes[1 << 20];
+    static uint8_t bytes[1 << 20];
     run r = start();
     const char *path = temporary_file("", 0);
     ck_assert(gr_state_save(r.gpt, r.adamw, r.at, path));
-    FILE *file = fopen(path, "rb");
-    const size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
-    ck_assert(file && fclose(file) == 0);
+    const size_t size = file_read(path, bytes, sizeof bytes);
     unlink(path);
-    char *at = strstr(bytes + sizeof(uint64_t), change[_i].from); /* behind the header's length */
+    char *at = strstr((char *)bytes + sizeof(uint64_t), change[_i].from); /* behind the header's length */
     ck_assert_ptr_nonnull(at);
     memcpy(at, change[_i].to, strlen(change[_i].to));
     path = temporary_file(bytes, size);
@@ -174,20 +172,17 @@ TEST(a_state_that_has_been_edited_is_refused) {
 }
 
 TEST(a_state_with_a_tensor_too_many_is_refused) {
-    static char bytes[1 << 20];
+    static uint8_t bytes[1 << 20];
     static const char more[] = "{\"more\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},     ";
     enum { LENGTH = sizeof(uint64_t), MORE = sizeof more - 2 }; /* a multiple of 8; the old { is replaced */
     run r = start();
     const char *path = temporary_file("", 0);
     ck_assert(gr_state_save(r.gpt, r.adamw, r.at, path));
-    FILE *file = fopen(path, "rb");
-    const size_t size = file ? fread(bytes, 1, sizeof bytes - MORE, file) : 0;
-    ck_assert(file && fclose(file) == 0);
+    const size_t size = file_read(path, bytes, sizeof bytes - MORE);
     unlink(path);
     memmove(bytes + LENGTH + MORE, bytes + LENGTH, size - LENGTH);
     memcpy(bytes + LENGTH, more, MORE + 1);
-    const uint64_t length = MORE + (uint64_t)(uint8_t)bytes[0] + 256 * (uint64_t)(uint8_t)bytes[1];
-    bytes[0] = (char)(length % 256), bytes[1] = (char)(length / 256);
+    gr_store_little(gr_load_little(bytes, LENGTH) + MORE, LENGTH, bytes);
     path = temporary_file(bytes, size + MORE);
     ck_assert(!gr_state_load(r.gpt, r.adamw, NULL, path));
     expect_message(&r, ": 85 tensors, the run has 84");

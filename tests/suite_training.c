@@ -19,41 +19,19 @@ static const char rhyme[] = "One step is a little thing,\n"
                             "So take the first, and do not mind\n"
                             "how many more are still behind.\n";
 
-enum { STEPS = 20, BATCH = 4, TIME = 32 };
+enum { STEPS = 20, BATCH = 4, TIME = LEARNER_TIME };
 
-typedef struct run {
-    gr_context *c;
-    gr_corpus *corpus;
-    gr_gpt *gpt;
-    gr_adamw *adamw;
-    gr_rng rng;
-} run;
-
-static run begin(double dropout) {
-    run r = {.c = gr_context_new(), .rng = gr_rng_seed(1337)};
-    r.corpus = gr_corpus_from(r.c, (const uint8_t *)rhyme, sizeof rhyme - 1, GR_CHARS);
-    gr_gpt_config config = {.vocab = gr_corpus_vocab(r.corpus),
-                            .context = TIME,
-                            .layers = 2,
-                            .heads = 2,
-                            .width = 32,
-                            .dropout = dropout,
-                            .bias = true,
-                            .seed = 1337};
-    r.gpt = gr_gpt_new(r.c, config);
-    r.adamw = gr_adamw_new(r.c, (gr_adamw_config){.weight_decay = 0.1});
-    return r;
-}
+static learner begin(double dropout) { return new_learner(gr_context_new(), rhyme, sizeof rhyme - 1, dropout, 1337); }
 
 /* Where a step may go wrong. */
 typedef enum trouble { NONE, BEFORE_FORWARD, BEFORE_BACKWARD, BEFORE_UPDATE } trouble;
 
-static void make_trouble(run *r, bool now) {
+static void make_trouble(learner *r, bool now) {
     if (now) gr_add(r->gpt->wte.weight, r->gpt->wpe.weight); /* shapes that do not fit */
 }
 
 /* One step up to, and without, the reset; its loss, NaN after an error. */
-static double step(run *r, int number, trouble when) {
+static double step(learner *r, int number, trouble when) {
     gr_batch batch = gr_corpus_batch(r->corpus, GR_TRAIN, &r->rng, BATCH, TIME);
     make_trouble(r, when == BEFORE_FORWARD);
     gr_tensor *loss = gr_cross_entropy(gr_gpt_forward(r->gpt, batch.inputs), batch.targets);
@@ -80,7 +58,7 @@ enum { PLACES = sizeof place / sizeof *place };
 static void curve(const char *isa, int threads, double number[STEPS + 1]) {
     if (isa) setenv("GRADUS_ISA", isa, 1);
     use_threads(threads);
-    run r = begin(0.1);
+    learner r = begin(0.1);
     for (int i = 0; i < STEPS; i++) {
         number[i] = step(&r, i, NONE);
         gr_context_reset(r.c);
@@ -133,7 +111,7 @@ TEST(the_training_loop_as_a_user_writes_it_is_this_loop) {
     }
     ck_assert_int_eq(gr_context_report(ctx), 0);
 
-    run r = begin(0);
+    learner r = begin(0);
     for (int i = 0; i < STEPS; i++) step(&r, i, NONE), gr_context_reset(r.c);
     ck_assert(same_tensors(snapshot(ctx), snapshot(r.c)));
     gr_context_free(r.c);
@@ -142,7 +120,7 @@ TEST(the_training_loop_as_a_user_writes_it_is_this_loop) {
 /* -- Within a step ------------------------------------------------------------------------------------------------- */
 
 TEST(after_the_second_step_memory_stays_as_it_is) {
-    run r = begin(0.1);
+    learner r = begin(0.1);
     size_t first_end = 0, first_start = 0;
     for (int i = 0; i < 10; i++) {
         step(&r, i, NONE);
@@ -156,7 +134,7 @@ TEST(after_the_second_step_memory_stays_as_it_is) {
 }
 
 /* A run in which each step first fails there, is given up and made again. */
-static gr_tensor *after_trouble(run *r, trouble when) {
+static gr_tensor *after_trouble(learner *r, trouble when) {
     *r = begin(0);
     for (int i = 0; i < 5; i++) {
         const gr_rng before = r->rng;
@@ -175,7 +153,7 @@ static gr_tensor *after_trouble(run *r, trouble when) {
 }
 
 TEST(an_error_in_the_middle_of_a_step_leaves_no_trace) {
-    run smooth, rough;
+    learner smooth, rough;
     gr_tensor *wanted = after_trouble(&smooth, NONE);
     for (trouble when = BEFORE_FORWARD; when <= BEFORE_UPDATE; when++) {
         ck_assert(same_tensors(wanted, after_trouble(&rough, when)));

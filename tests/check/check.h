@@ -88,11 +88,12 @@ _Noreturn void ck_fail(const char *file, int line, const char *format, ...) __at
         const double ck_x = (a), ck_y = (b), ck_apart = ck_x > ck_y ? ck_x - ck_y : ck_y - ck_x;                  \
         ck_assert_msg(ck_apart < (tolerance), "Assertion '%s' failed: %.17g, %.17g", #a " near " #b, ck_x, ck_y); \
     } while (0)
-#define CK_TEXTS(a, op, b)                                                                            \
-    do {                                                                                              \
-        const char *ck_a = (a), *ck_b = (b);                                                          \
-        ck_assert_msg(ck_a &&ck_b &&strcmp(ck_a, ck_b) op 0, "Assertion '%s' failed: \"%s\", \"%s\"", \
-                      #a " " #op " " #b, ck_a ? ck_a : "(NULL)", ck_b ? ck_b : "(NULL)");             \
+#define CK_TEXTS(a, op, b)                                                                                \
+    do {                                                                                                  \
+        const char *ck_a = (a), *ck_b = (b);                                                              \
+        ck_assert_msg(ck_a != NULL && ck_b != NULL && strcmp(ck_a, ck_b) op 0,                            \
+                      "Assertion '%s' failed: \"%s\", \"%s\"", #a " " #op " " #b, ck_a ? ck_a : "(NULL)", \
+                      ck_b ? ck_b : "(NULL)");                                                            \
     } while (0)
 
 #endif

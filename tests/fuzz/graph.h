@@ -44,6 +44,8 @@ plan graph_plan(fuzz_bytes in);
 /* -- Drawing operands (graph_draw.c) ------------------------------------------------------------------------------- */
 
 static inline int64_t graph_below(graph *g, int64_t n) { return fuzz_below(&g->in, n); }
+/* Now and then, where what is wrong may be drawn. */
+static inline bool graph_wrong(graph *g) { return g->hostile && graph_below(g, 8) == 1; }
 
 /* A tensor as it is. */
 gr_tensor *graph_any(graph *g);

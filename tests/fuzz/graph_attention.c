@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-static int64_t below(graph *g, int64_t n) { return graph_below(g, n); }
-
 long graph_compared;
 
 enum { Q, K, V, INPUTS };
@@ -68,26 +66,26 @@ static void compare_with_textbook(gr_tensor *const in[INPUTS], gr_attention_opti
 
 /* Three axes of (queries, width), (keys, width), (keys, values). */
 static void draw_attention(graph *g, gr_tensor *in[INPUTS]) {
-    in[Q] = below(g, 2) && gr_ndim(g->pool[g->count - 1]) >= 2 ? g->pool[g->count - 1] : graph_first(g);
+    in[Q] = graph_below(g, 2) && gr_ndim(g->pool[g->count - 1]) >= 2 ? g->pool[g->count - 1] : graph_first(g);
     if (!g->none && gr_ndim(in[Q]) < 2 && !g->hostile) in[Q] = graph_operand(g, GR_SHAPE(graph_side(g), graph_side(g)));
     const gr_shape shape = gr_shape_of(in[Q]);
-    const int64_t width = gr_dim(in[Q], -1), keys = below(g, 3) ? gr_dim(in[Q], -2) : graph_side(g);
+    const int64_t width = gr_dim(in[Q], -1), keys = graph_below(g, 3) ? gr_dim(in[Q], -2) : graph_side(g);
     in[K] = graph_operand(g, graph_matrix(shape, keys, width));
-    in[V] = graph_operand(g, graph_matrix(shape, keys, below(g, 3) ? width : graph_side(g)));
+    in[V] = graph_operand(g, graph_matrix(shape, keys, graph_below(g, 3) ? width : graph_side(g)));
 }
 
 gr_tensor *graph_call_attention(graph *g) {
     gr_tensor *in[INPUTS], *weights, *logsumexp;
-    gr_attention_options o = {.scale = below(g, 3) == 1 ? graph_number(g) : 0};
+    gr_attention_options o = {.scale = graph_below(g, 3) == 1 ? graph_number(g) : 0};
     draw_attention(g, in);
     gr_rng rng = graph_rng(g);
-    if (below(g, 4) == 1) o.dropout = 0.3, o.rng = &rng;
-    const int extra = (int)below(g, 8);
+    if (graph_below(g, 4) == 1) o.dropout = 0.3, o.rng = &rng;
+    const int extra = (int)graph_below(g, 8);
     if (extra == 1 || extra == 3) o.weights = &weights;
     if (extra == 2 || (extra == 3 && g->hostile)) o.logsumexp = &logsumexp;
     gr_shape scores = graph_with_last(gr_shape_of(in[Q]), gr_dim(in[K], -2));
     if (!g->none && scores.ndim >= 2 && gr_shape_numel(scores) <= FUZZ_MASK_MOST)
-        o.mask = fuzz_draw_mask(&g->in, g->ctx, scores, 1 + (int)below(g, 3), g->hostile)->mask;
+        o.mask = fuzz_draw_mask(&g->in, g->ctx, scores, 1 + (int)graph_below(g, 3), g->hostile)->mask;
     const gr_rng before = rng;
     gr_tensor *y = gr_attention(in[Q], in[K], in[V], o);
     rng = before;
@@ -98,15 +96,15 @@ gr_tensor *graph_call_attention(graph *g) {
 gr_tensor *graph_call_linear_attention(graph *g) {
     gr_tensor *in[INPUTS];
     draw_attention(g, in);
-    return gr_linear_attention(in[Q], in[K], in[V], below(g, 2) == 1);
+    return gr_linear_attention(in[Q], in[K], in[V], graph_below(g, 2) == 1);
 }
 
 gr_tensor *graph_call_rotary(graph *g) {
     gr_tensor *x = graph_first(g);
-    const int64_t size = 2 * (1 + below(g, 3)), time = gr_dim(x, -2);
-    if (!g->none && (gr_dim(x, -1) % 2 != 0 || below(g, 2)))
+    const int64_t size = 2 * (1 + graph_below(g, 3)), time = gr_dim(x, -2);
+    if (!g->none && (gr_dim(x, -1) % 2 != 0 || graph_below(g, 2)))
         x = graph_operand(g, graph_matrix(gr_shape_of(x), time, size));
-    const int64_t wrong = g->hostile && below(g, 8) == 1;
-    return gr_rotary(x,
-                     gr_rotary_table(g->ctx, below(g, 100), gr_dim(x, -2) + wrong, gr_dim(x, -1), graph_number(g) + 3));
+    const int64_t wrong = graph_wrong(g);
+    return gr_rotary(
+        x, gr_rotary_table(g->ctx, graph_below(g, 100), gr_dim(x, -2) + wrong, gr_dim(x, -1), graph_number(g) + 3));
 }

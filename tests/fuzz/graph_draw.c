@@ -28,7 +28,7 @@ gr_shape graph_matrix(gr_shape shape, int64_t rows, int64_t columns) {
 }
 
 int graph_axis(graph *g, const gr_tensor *x) {
-    const int n = gr_ndim(x), wrong = g->hostile && graph_below(g, 8) == 1 ? 1 : 0;
+    const int n = gr_ndim(x), wrong = graph_wrong(g);
     return (int)graph_below(g, 2 * (n + wrong) + (n + wrong == 0)) - n - wrong;
 }
 

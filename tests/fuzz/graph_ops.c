@@ -6,8 +6,6 @@
 /* Distances from kinks and singularities, in a smooth graph: a difference quotient reaches 2^-8. */
 static const double NEAR = 0.02, SINGULAR = 0.2;
 
-static int64_t below(graph *g, int64_t n) { return graph_below(g, n); }
-
 /* -- Elementwise --------------------------------------------------------------------------------------------------- */
 
 #define UNARY(name) \
@@ -28,9 +26,9 @@ static int64_t below(graph *g, int64_t n) { return graph_below(g, n); }
 static void draw_two(graph *g, gr_tensor **a, gr_tensor **b) {
     gr_tensor *x = graph_first(g);
     gr_shape common = gr_shape_of(x), other = graph_narrower(g, common);
-    if (below(g, 4) == 1 && !g->none) x = graph_sound(g, graph_narrower(g, common)), other = common;
+    if (graph_below(g, 4) == 1 && !g->none) x = graph_sound(g, graph_narrower(g, common)), other = common;
     gr_tensor *y = graph_operand(g, other);
-    const bool swapped = below(g, 2) == 1;
+    const bool swapped = graph_below(g, 2) == 1;
     *a = swapped ? y : x, *b = swapped ? x : y;
 }
 
@@ -76,7 +74,7 @@ gr_tensor *graph_call_maximum(graph *g) {
 gr_tensor *graph_call_where(graph *g) {
     gr_tensor *a, *b;
     draw_two(g, &a, &b);
-    return gr_where(graph_mask(g, graph_narrower(g, gr_shape_of(below(g, 2) ? a : b))), a, b);
+    return gr_where(graph_mask(g, graph_narrower(g, gr_shape_of(graph_below(g, 2) ? a : b))), a, b);
 }
 
 /* Its -inf is no number: in a smooth graph exp makes 0 of it. */
@@ -125,8 +123,8 @@ gr_tensor *graph_call_matmul(graph *g) {
     const gr_shape shape = gr_shape_of(a);
     const int64_t k = shape.ndim > 0 ? shape.dim[shape.ndim - 1] : 1, n = graph_side(g);
     gr_shape other = graph_matrix(graph_narrower(g, shape), k, n);
-    if (below(g, 4) == 1) other = GR_SHAPE(k);
-    if (below(g, 4) == 1) other = graph_matrix(GR_SHAPE(2, 1, 1), k, n);
+    if (graph_below(g, 4) == 1) other = GR_SHAPE(k);
+    if (graph_below(g, 4) == 1) other = graph_matrix(GR_SHAPE(2, 1, 1), k, n);
     return gr_matmul(a, graph_operand(g, other));
 }
 

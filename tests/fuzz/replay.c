@@ -46,6 +46,7 @@ static void run_directory(int to, const char *path) {
     for (const struct dirent *one; count < MOST && (one = readdir(all));)
         if (*one->d_name != '.') snprintf(names[count++], NAME, "%s/%s", path, one->d_name);
     closedir(all);
+    DEMAND_SAYING(0 < count && count < MOST, "%s: %zu files; at least 1, and below %d", path, count, MOST);
     qsort(names, count, NAME, by_name);
     for (size_t i = 0; i < count; i++) run_file(to, names[i]);
 }

@@ -4,6 +4,7 @@
  * values; its length is then put in front, so that a header may change its size. */
 #include "fuzz.h"
 
+#include "nn/files.h"
 #include "nn/internal.h"
 #include "nn/safetensors.h"
 
@@ -18,7 +19,7 @@ static size_t write_file(const uint8_t *data, size_t size) {
     }
     const uint8_t *nul = memchr(data, 0, kept);
     const size_t length = nul ? (size_t)(nul - data) : kept, values = nul ? kept - length - 1 : 0;
-    for (int i = 0; i < LENGTH_SIZE; i++) bytes[i] = (uint8_t)((uint64_t)length >> 8 * i);
+    gr_store_little(length, LENGTH_SIZE, bytes);
     memcpy(bytes + LENGTH_SIZE, data, length);
     if (values > 0) memcpy(bytes + LENGTH_SIZE + length, nul + 1, values);
     fuzz_write(fuzz_path(GIVEN), bytes, LENGTH_SIZE + length + values);

@@ -1,6 +1,8 @@
 /* seeds DIRECTORY: writes the first inputs of every target to DIRECTORY/TARGET/, as they are in tests/fuzz/corpora. */
 #include "fuzz.h"
 
+#include "nn/files.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -33,7 +35,7 @@ static void put_weights(const char *name) {
     const size_t size = file ? fread(data, 1, sizeof data, file) : 0;
     DEMAND(file && fclose(file) == 0 && size > LENGTH_SIZE && size < ROOM);
     put("safetensors", name, data, size);
-    const size_t length = data[0] | (size_t)data[1] << 8;
+    const size_t length = (size_t)gr_load_little(data, LENGTH_SIZE);
     memmove(data, data + LENGTH_SIZE, length);
     data[length] = '\0'; /* the header moved up by more than this takes */
     memmove(data + length + 1, data + LENGTH_SIZE + length, size - LENGTH_SIZE - length);
