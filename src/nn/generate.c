@@ -188,12 +188,14 @@ static int64_t next_id(gr_decoder *d, const int32_t *ids, int64_t count, int64_t
 bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) {
     if (!gpt || !gpt->ctx) return false;
     if (!ids) gr_fail(gpt->ctx, "generate", "ids is NULL");
+    if (!gpt->h)
+        gr_fail(gpt->ctx, "generate", "the model could not be made, after an error that has been cleared since");
     if (count < 1 || g.total < count)
         gr_fail(gpt->ctx, "generate", "from %lld to %lld ids; at least 1 must be given, and no fewer wanted",
                 (long long)count, (long long)g.total);
     if (gpt->decoder && gpt->decoder->busy)
         gr_fail(gpt->ctx, "generate", "the model is writing already: emit may not make it write again");
-    gr_decoder *d = ids && gr_ok(gpt->ctx) ? decoder_of(gpt) : NULL;
+    gr_decoder *d = gr_ok(gpt->ctx) ? decoder_of(gpt) : NULL;
     if (d) d->busy = true;
     int64_t begin = 0;
     for (int64_t n = count; d && n < g.total && gr_ok(gpt->ctx); n++) {

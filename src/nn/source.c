@@ -90,7 +90,6 @@ bool gr_source_open(gr_context *ctx, const char *const *paths, int count, gr_sou
 
 void gr_source_close(gr_source *source) {
     for (int i = 0; i < source->count; i++) close_segment(&source->segment[i]);
-    source->count = 0;
     source->size = 0;
 }
 
