@@ -12,7 +12,7 @@ echo 'int main(void){return 0;}' | logged clang -fsanitize=thread -fopenmp -x c 
     cat "$room/log"
     missing "clang with a thread sanitizer and OpenMP"
 }
-archer=$(dirname "$(readlink -f "$(command -v clang)")")/../lib/libarcher.so
+archer=$(clang -print-resource-dir)/../../libarcher.so
 [ -f "$archer" ] || missing "libarcher.so beside clang's OpenMP"
 
 # What is not compiled for the sanitizer, OpenMP itself, is left out; children of a process with threads go on.

@@ -187,7 +187,10 @@ static int64_t next_id(gr_decoder *d, const int32_t *ids, int64_t count, int64_t
 
 bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) {
     if (!gpt || !gpt->ctx) return false;
-    if (!ids) gr_fail(gpt->ctx, "generate", "ids is NULL");
+    if (!ids) {
+        gr_fail(gpt->ctx, "generate", "ids is NULL");
+        return false;
+    }
     if (!gpt->h)
         gr_fail(gpt->ctx, "generate", "the model could not be made, after an error that has been cleared since");
     if (count < 1 || g.total < count)
