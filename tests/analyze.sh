@@ -1,6 +1,7 @@
 #!/bin/sh
 # analyze.sh: the static analysers over every file of src/, examples/ and tests/, which must find nothing:
-#   - gcc -fanalyzer, at -O0 in double and at -O2 in float; no frame above 16 KiB, no array of variable size, no alloca
+#   - gcc -fanalyzer, at -O0 in double and at -O2 in float; no frame above 16 KiB, also of the libraries as they are built
+#     for each instruction set; no array of variable size, no alloca
 #   - clang-tidy with .ci/clang-tidy; not over tests/
 #   - cppcheck with .ci/cppcheck-suppressions; over tests/ for errors alone
 # Before, the proof that each of them can fail: a file with a fault must be refused. Status 1 where anything is found, or
@@ -57,6 +58,16 @@ int main(void) {
     return 0;
 }
 EOF
+
+frames() { # bytes that none is above
+    make -s -j"$cores" CC=gcc B="$room/build" WARN="-Werror -Wframe-larger-than=$1" "$room/build/libgradus.a" \
+        "$room/build/libgradus64.a"
+}
+if has gcc; then
+    if logged frames 16; then fail "a frame above 16 bytes is not noticed"; fi
+    logged frames $frame || fail "a frame above $frame bytes"
+    echo "no frame of the libraries is above $frame bytes"
+fi
 
 tools="" failed=""
 for tool in gcc clang-tidy cppcheck; do

@@ -77,11 +77,18 @@ for precision in float double; do
 done
 [ $objects -gt 0 ] || missing "instruction set with fma"
 
+object="$room/build/float/src/tensor/kernels/fast_avx2.o"
+compiles() { # CFLAGS, a variable of the Makefile
+    rm -f "$object"
+    logged make -s CC="$cc" B="$room/build" CFLAGS="$1" "$2" "$object" || fail "$*: does not build"
+}
+
+# The upper halves of registers are cleared, for which SSE code would wait.
+clears() { "$objdump" -d "$object" > "$room/log" && grep -q vzeroupper "$room/log"; }
+
 # title, what the complaint must say, a variable of the Makefile as it should not be
 refuses() {
-    object="$room/build/float/src/tensor/kernels/fast_avx2.o"
-    rm -f "$object"
-    logged make -s CC="$cc" B="$room/build" CFLAGS=-O3 "$3" "$object" || fail "$1: does not build"
+    compiles -O3 "$3"
     faults "$object" avx2 float > "$room/log"
     grep -q "$2" "$room/log" || fail "$1 is not noticed"
     echo "refused, as it should be: $1 ($(grep -m 1 "$2" "$room/log"))"
@@ -89,6 +96,10 @@ refuses() {
 
 case $($cc -dumpmachine) in
 x86_64*)
+    for level in -O0 -O1 -Os; do
+        compiles $level V=
+        clears || { : > "$room/log"; fail "$level leaves the upper halves of registers as they are"; }
+    done
     refuses "without -mfma" "the product has 0 vector fma" avx2_flags=-mavx2
     refuses "fma as a call" "calls fmaf" "avx2_flags=-mavx2 -D__FMA__"
     refuses "contraction" "row_sum_squares: vfmadd" \

@@ -1,7 +1,7 @@
 /* The machine's two limits, and each row kernel against them. */
 #include "bench.h"
 
-#include "../src/tensor/internal.h"
+#include "../src/autograd/tape.h"
 #include "../src/tensor/parallel.h"
 
 #include <stdlib.h>
@@ -93,17 +93,17 @@ static void run_softmax(row_job *j, size_t i) { j->k->softmax(j->n, j->y + i, j-
 static void run_masked(row_job *j, size_t i) { j->k->softmax(j->n, j->y + i, j->x + i, j->w, 1); }
 static void run_softmax_dx(row_job *j, size_t i) { j->k->softmax_dx(j->n, j->y + i, j->x + i, j->z + i, 1); }
 static void run_norm(row_job *j, size_t i) {
-    gr_center mean = {j->x[i], j->k->sum(j->n, j->x + i, j->x[i]) / (gr_real)j->n};
+    const gr_center mean = gr_center_of(j->k, j->n, j->x + i);
     gr_real variance = j->k->sum_squares(j->n, j->x + i, mean, 1);
     j->k->normalize(j->n, j->y + i, j->x + i, mean, 1 / (variance + 1), j->w, NULL);
 }
 static void run_norm_dx(row_job *j, size_t i) {
-    j->k->normalize_dx(j->n, j->y + i, j->z + i, j->x + i, (gr_center){0, 0}, 1, j->w, true);
+    j->k->normalize_dx(j->n, j->y + i, j->z + i, j->x + i, gr_origin, 1, j->w, true);
 }
 static void run_entropy(row_job *j, size_t i) { j->y[i] = j->k->logsumexp(j->n, j->x + i); }
 static void run_entropy_dx(row_job *j, size_t i) { j->k->cross_entropy_dx(j->n, j->y + i, j->x + i, 5, 1, 0); }
 static void run_sum(row_job *j, size_t i) { j->y[i] = j->k->sum(j->n, j->x + i, 0); }
-static void run_norm2(row_job *j, size_t i) { j->y[i] = j->k->sum_squares(j->n, j->x + i, (gr_center){0, 0}, 1); }
+static void run_norm2(row_job *j, size_t i) { j->y[i] = j->k->sum_squares(j->n, j->x + i, gr_origin, 1); }
 static void run_adam(row_job *j, size_t i) {
     const gr_adam_step step = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .rate = 1e-9, .root = 1, .keep = 1};
     j->k->adam(j->n, j->y + i, j->x + i, j->z + i, j->z + i, &step);

@@ -5,8 +5,10 @@
     check-threads check-valgrind check-faults
 
 # The whole test suite under the address, undefined-behaviour and leak sanitizers.
+SANITIZE = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
-	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" test
+	@sh tests/sanitizers.sh "$(CC)" "$(SANITIZE)"
+	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="$(SANITIZE)" test
 
 # Every compiler, optimisation, C library and processor there is: no warning, all tests, the same bits. An hour or two;
 # ONLY=musl or ONLY="clang -O2" restricts it; a PATH that begins with ccache's links makes the next run shorter.
@@ -28,7 +30,7 @@ check-soak: $(B)/soak $(B)/soak64
 FUZZ = safetensors config options corpus mask graph graph64
 # Random inputs, under the address and undefined-behaviour sanitizers where clang is, FUZZ_SECONDS for each target: no
 # input breaks a promise of the loaders, of lm's options, of a corpus, of a mask, of any graph of ops.
-fuzz: $(FUZZ:%=$(B)/fuzz/%)
+fuzz: $(FUZZ:%=$(B)/fuzz/%) # where clang has no libFuzzer, these run
 	@sh tests/fuzz.sh $(B) "$(or $(FUZZ_SECONDS),60)" $(FUZZ)
 
 fuzz_objects = $(patsubst %,$(B)/$(1)/tests/fuzz/%.o,$(2) support $(if $(FUZZ_ENGINE),,replay)) $(B)/libgradus$(3).a

@@ -4,7 +4,7 @@
 
 #include "nn/safetensors.h"
 
-enum { CONFORM_OPERANDS = 8, CONFORM_KEYS = 16 }; /* at most, of a call: a join of 8; there are fewer names than 16 */
+enum { CONFORM_OPERANDS = 8, CONFORM_KEYS = 16 }; /* at most, of a call: a join of 8; a call has no more */
 
 typedef struct conform_call conform_call;
 

@@ -1,4 +1,4 @@
-/* In a program, the environment says what fails: FAULT=pread FAULT_AT=3, FAULT_WAY=short, empty or interrupted (else it
+/* In a program, the environment says what fails: FAULT=pread FAULT_AT=3, FAULT_WAY=short or interrupted (else it
  * fails with EIO, memory with ENOMEM), and FAULT_MARK, a file that is made when it does. */
 #include "faults.h"
 
@@ -236,7 +236,6 @@ __attribute__((constructor)) static void read_environment(void) {
     if (f.calls & FAULT_MEMORY) f.error = ENOMEM;
     if (way && strcmp(way, "interrupted") == 0) f.error = EINTR;
     if (way && strcmp(way, "short") == 0) f.way = FAULT_SHORT;
-    if (way && strcmp(way, "empty") == 0) f.way = FAULT_EMPTY;
     mark = getenv("FAULT_MARK");
     faults_begin(f);
 }

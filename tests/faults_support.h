@@ -15,12 +15,11 @@ typedef struct work work;
 typedef struct trial {
     const work *work;
     gr_context *c;
-    gr_gpt *gpt, *loaded;
+    gr_gpt *gpt;
     gr_adamw *adamw;
     gr_corpus *corpus;
     gr_tokenizer letters;
     gr_rng rng;
-    gr_resume at;
     int32_t ids[TRIAL_IDS];
     FILE *out; /* empty */
     uint64_t bits;
@@ -41,10 +40,10 @@ typedef struct outcome {
     int faults, errors; /* that came; of them, those that the context told of */
 } outcome;
 
-/* Fails call 1, 2, 3 ... of the work, until it ends before the call comes, and looks each time: there is an error that
- * says all the words, or everything is as after a run without a fault; after an error parameters, moments, files and
- * descriptors are as they were (a file may be the new one), and the work, done again, has the bits of a run without a
- * fault. */
+/* Fails call f.at, f.at + 1 ... of the work (0: every call), until it ends before the call comes, and looks each time:
+ * there is an error that says all the words, or everything is as after a run without a fault; after an error
+ * parameters, moments, files and descriptors are as they were (a file may be the new one), and the work, done again,
+ * has the bits of a run without a fault. */
 outcome every_fault(const work *w, failure f, const char *const words[2]);
 
 /* A file of the test's own directory, which ends with the process. */

@@ -11,23 +11,19 @@
 begun=$(date +%s)
 build=$(cd "${1:?the build directory}" && pwd) || exit 1
 cc=${2:-cc}
-cd "$(dirname "$0")/.." || exit 1
+. "$(dirname "$0")/support.sh"
 checkout=$(pwd)
-unset MAKEFLAGS MAKELEVEL MFLAGS # the builds below have settings of their own
-export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2 LC_ALL=C
-room=$(mktemp -d) || exit 1
-trap 'rm -rf "$room"' EXIT
-trap 'exit 1' HUP INT TERM
+export OMP_NUM_THREADS=2 LC_ALL=C
 tree="$room/a tree" prefix="$room/R&D | it's a\\b #1" stage="$room/a stage" checked=0
 strict="-Wall -Wextra -Wpedantic -Werror"
 
 demand() { # title, a command that must be true
     title=$1
     shift
-    "$@" > "$room/log" 2>&1 || { cat "$room/log"; echo "FAILED: $title"; exit 1; }
+    logged "$@" || fail "$title"
     checked=$((checked + 1))
 }
-has() { command -v "$1" > /dev/null || { echo "skipped: no $1"; false; }; }
+tried() { has "$1" || { echo "skipped: no $1"; false; }; }
 silent() { "$@" 2> "$room/errors" && ! grep . "$room/errors"; } # nothing on standard error
 listed() { (cd "$1" && find . ! -type d | sort); }
 in_tree() { make -s -C "$tree" CC="$cc" "$@"; }
@@ -74,7 +70,7 @@ declared() { # the functions of the headers, for a library
         tr -c 'A-Za-z0-9_(' '\n' | sed -n 's/^\(gr_[a-z0-9_]*\)(.*/\1/p' | sort -u
 }
 for name in $libraries; do
-    [ "$hows" != static ] && has readelf || break
+    [ "$hows" != static ] && tried readelf || break
     library="$prefix/lib/lib$name.so" major=${version%%.*}
     demand "links to links to $name" \
         [ "$(readlink "$library") $(readlink "$library.$major")" = "lib$name.so.$major lib$name.so.$version" ]
@@ -89,7 +85,7 @@ for name in $libraries; do
 done
 
 # -- Programs
-has pkg-config || hows=
+tried pkg-config || hows=
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib:$room"
 program() { # shared or static, library, standard, file and more
     how=$1 name=$2 standard=$3
@@ -131,7 +127,7 @@ done
 
 # -- Manual pages
 for renderer in "groff -ww -mandoc -Tutf8" "mandoc -T lint -W warning"; do
-    has ${renderer%% *} || continue
+    tried ${renderer%% *} || continue
     for page in man1/gradus-lm.1 man3/gradus.3; do
         demand "$page by $renderer" silent $renderer "$prefix/share/man/$page"
     done

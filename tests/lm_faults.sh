@@ -1,6 +1,6 @@
 #!/bin/sh
 # lm_faults.sh BUILD [SPARSE]: call after call of the program fails, once (tests/faults.c). Either the command fails with
-# one line and leaves each file as it was or as it would have become, or nothing shows of it: the same files, the same
+# one line and leaves weights, state and options as they were or as they would have become, or nothing shows of it: the same files, the same
 # output. Whatever it left, the command can be run again. Each call; or, after the n-th, the n + 1 + n/SPARSE-th, so that
 # 1 tries the 1st, 3rd, 7th ...; of the arena, all of whose calls suite_faults_memory.c lets fail, the hundreds are so thinned.
 . "$(dirname "$0")/lm_support.sh"
@@ -12,24 +12,30 @@ memory="malloc calloc realloc aligned_alloc open_memstream gr_arena_alloc"
 files="open pread read write fsync rename close stat fstat access unlink mkdir ftruncate"
 streams="fopen fdopen fclose fflush fwrite fputs fprintf fgets fread"
 head -c 2000 "$text" > short.txt
-small="--data short.txt --layers 1 --heads 2 --width 8 --context 4 --batch 1 --eval-batches 1 --bytes 4 --quiet --prompt e"
+small="--layers 1 --heads 2 --width 8 --context 4 --batch 1 --eval-batches 1 --bytes 4 --quiet --prompt e"
+
+call() { # lm with the text on standard input
+    "$lm" "$@" < short.txt > out 2> err
+    status=$?
+    return "$status"
+}
 
 # What a command leaves, in a directory t, and prints; the seconds that it took may differ.
 before() { rm -rf t && { [ ! -d start ] || cp -R start t; }; }
 printed() { sed 's/ ([0-9]* s of training)//' out; }
-kept="model.safetensors last.safetensors state.safetensors log.tsv loss.gp attention.tsv attention.gp logits.safetensors"
+run="model.safetensors last.safetensors state.safetensors config.txt"
+kept="$run log.tsv loss.gp attention.tsv attention.gp logits.safetensors"
 wanted() { # what it is without a fault
     before
     check "without a fault: $1" call "$@"
     printed > wanted.out
     rm -rf wanted && cp -R t wanted
 }
-as_wanted() { for file in $kept; do [ ! -e wanted/$file ] || cmp wanted/$file t/$file || return; done; }
-# Weights and state: those from before, or the new ones, or none where there were none.
+as_wanted() { for file in ${1:-$kept}; do [ ! -e wanted/$file ] || cmp wanted/$file t/$file || return; done; }
+# Weights, state and options: those from before, or the new ones; none where there were none, or --overwrite forgot them.
 old_or_new() {
-    for file in model last state logits; do
-        file=$file.safetensors
-        [ -e t/$file ] || { [ ! -e start/$file ] && continue || return; }
+    for file in $run logits.safetensors; do
+        [ -e t/$file ] || { { [ ! -e start/$file ] || [ "$forgets" ]; } && continue || return; }
         cmp -s t/$file start/$file || cmp t/$file wanted/$file || return
     done
 }
@@ -38,8 +44,8 @@ told() { # one line that says what and why; the pictures may only be warned of
     grep -v "no picture" err > said
     [ "$status" = 1 ] && lines 1 said && grep -q -e "^lm [a-z]*: ..*: ..*" -e "^lm [a-z]*: no memory" said && old_or_new
 }
-warned() { # lm plot has nothing else to say
-    [ "$status" = 0 ] && says "no picture" err && { [ ! -s out ] || printed | cmp - wanted.out; }
+warned() { # of a picture, and the rest is done; lm plot prints nothing then
+    [ "$status" = 0 ] && says "no picture" err && { [ ! -s out ] || printed | cmp - wanted.out; } && as_wanted "$run"
 }
 judged() { # of a call
     case $1 in
@@ -59,10 +65,11 @@ inject() { # way, call, arguments of lm
     while :; do
         before
         rm -f mark
-        FAULT=$name FAULT_AT=$n FAULT_WAY=$way FAULT_MARK=$dir/mark "$lm-faults" "$@" > out 2> err
+        FAULT=$name FAULT_AT=$n FAULT_WAY=$way FAULT_MARK=$dir/mark "$lm-faults" "$@" < short.txt > out 2> err
         status=$?
         [ -e mark ] || { check "$1, without a $name $n" silent; break; } # and without a fault
         faults=$((faults + 1))
+        : > "came.$name"
         case $way in
         fails) check "$1, $name $n" judged "$name" ;;
         *) check "$1, $name $n, $way" silent ;;
@@ -76,7 +83,8 @@ inject() { # way, call, arguments of lm
     done
 }
 each_call() { # arguments of lm
-    earlier=$faults
+    earlier=$faults forgets=""
+    case "$*" in *--overwrite*) forgets=yes ;; esac
     wanted "$@"
     for call in $memory $files $streams; do inject fails "$call" "$@"; done
     for call in pread read write; do
@@ -86,14 +94,20 @@ each_call() { # arguments of lm
     check "calls failed: $1" [ "$faults" -gt "$earlier" ]
 }
 
-each_call train $small --steps 2 --eval-interval 2 --out t --overwrite
-cp -R wanted start
+each_call train --data - $small --steps 2 --eval-interval 2 --out t --overwrite
+mv wanted start
+each_call train --data short.txt $small --steps 2 --eval-interval 2 --seed 5 --out t --overwrite
+rm -rf start
+mv wanted start
 each_call train --resume t --steps 4 --eval-interval 2 --quiet
 each_call sample --model t --bytes 4 --prompt e
 each_call eval --model t --data short.txt --batch 64
 printf the > the.txt
 each_call logits --model t --text the.txt --out t/logits.safetensors
+each_call attend --model t --prompt the
+each_call info --model t
 each_call plot --model t
+for call in $memory $files $streams; do check "a $call has failed" [ -e "came.$call" ]; done
 (finish)
 status=$?
 echo "$faults calls failed, $failures of them badly"

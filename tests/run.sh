@@ -29,6 +29,10 @@ run "elementary functions in double" ulp64 --step 10
 run "the bits of a training, float" bits --check tests/golden.txt
 run "the bits of a training, double" bits64 --check tests/golden.txt
 run "gradients against difference quotients, in double" gradcheck
+mkdir "$room/corpora"
+run "the first inputs of the fuzz corpora" seeds "$room/corpora"
+diff -r "$room/corpora" tests/fuzz/corpora | grep -v "^Only in tests/fuzz/corpora" > "$room/log"
+if [ -s "$room/log" ]; then fail "tests/fuzz/corpora has not what build/seeds writes"; fi
 for program in "$build"/fuzz/*; do
     target=${program##*/}
     run "fuzz corpus of $target" "$program" "tests/fuzz/corpora/${target%64}"

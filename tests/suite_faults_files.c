@@ -128,7 +128,7 @@ static const char *name_in(const work *w) {
 TEST(each_call_for_a_file_fails_once) {
     const work *w = &works[_i];
     const char *const words[] = {name_in(w), strerror(EIO)};
-    const unsigned long long calls = MOVES | FAULT(open) | FAULT(fstat) | FAULT(fsync) | FAULT(rename);
+    const unsigned long long calls = MOVES | FAULT(open) | FAULT(stat) | FAULT(fstat) | FAULT(fsync) | FAULT(rename);
     if (!faults_possible) return;
     const outcome o = every_fault(w, (failure){calls, 0, FAULT_FAILS, EIO}, words);
     ck_assert_msg(o.faults >= w->least, "%s: %d faults", w->name, o.faults);

@@ -1,4 +1,4 @@
-/* No memory: each call that asks for some fails once, of the system's and of the arena's, and then all of them. Nothing
+/* No memory: all calls that ask for some fail, then each of them once, of the system's and of the arena's. Nothing
  * is lost but the work, which says so and can be done again, with the same bits. */
 #include "cases.h"
 #include "faults_support.h"

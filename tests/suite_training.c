@@ -282,7 +282,7 @@ static void close_context(void) { gr_context_free(ctx); }
 
 Suite *training_suite(void) {
     Suite *suite = suite_create("training");
-    add_rows(suite, "golden", the_loss_curve_is_the_same_for_any_threads_and_instruction_set, PLACES);
+    add_rows(suite, "curve", the_loss_curve_is_the_same_for_any_threads_and_instruction_set, PLACES);
     GROUP(suite, "steps", the_training_loop_as_a_user_writes_it_is_this_loop,
           after_the_second_step_memory_stays_as_it_is, an_error_in_the_middle_of_a_step_leaves_no_trace);
     TCase *slow = tcase_create("rule");

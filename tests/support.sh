@@ -1,4 +1,4 @@
-# What the scripts of the checks share; each sources it first. They work from the top of the tree, with a room for
+# What the scripts of the checks share; each sources it before it works. They work from the top of the tree, with a room for
 # temporary files, and fail where nothing could be checked.
 # shellcheck shell=sh disable=SC2034
 cd "$(dirname "$0")/.." || exit 1

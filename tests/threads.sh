@@ -5,7 +5,7 @@
 # start and end order. Before, the proof that this can fail: products that share their room must be refused. Status 1 at a race.
 . "$(dirname "$0")/support.sh"
 build=build/threads # of its own
-suites="concurrent threads matmul fused_bits training:golden" # or SUITE:CASE, where the rest takes too long
+suites="concurrent threads matmul fused_bits training:curve" # or SUITE:CASE, where the rest takes too long
 
 has clang || missing clang
 echo 'int main(void){return 0;}' | logged clang -fsanitize=thread -fopenmp -x c - -o "$room/probe" || {

@@ -1,7 +1,5 @@
 #include "lm.h"
 
-#include "nn/files.h"
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,17 +171,9 @@ static void write_options(FILE *file, const lm_settings *set) {
 }
 
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name) {
-    char path[LM_PATH] = "", *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (memory) write_options(memory, set);
-    const bool whole = memory && !ferror(memory);
-    if (!memory || fclose(memory) != 0 || !whole) gr_fail(ctx, LM_CONFIG, "no memory for the options");
-    if (gr_ok(ctx)) {
-        gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, set->out, name), size);
-        gr_replace_write(&out, text, size);
-        gr_replace_end(&out);
-    }
-    free(text);
+    lm_file file;
+    if (!lm_create(&file, ctx, set->out, name)) return;
+    write_options(file.out, set);
+    lm_close(&file);
     gr_context_reset(ctx);
 }

@@ -2,12 +2,11 @@
 
 #include "../gnuplot.h"
 
-FILE *lm_begin_script(gr_context *ctx, const char *directory, const char *name, int width, int height) {
+bool lm_begin_script(lm_file *script, gr_context *ctx, const char *directory, const char *name, int width, int height) {
     char file[64];
     snprintf(file, sizeof file, "%s.gp", name);
-    FILE *script = lm_create(ctx, directory, file);
-    if (!script) return NULL;
-    fprintf(script,
+    if (!lm_create(script, ctx, directory, file)) return false;
+    fprintf(script->out,
             "# Draws %s.png, where this gnuplot can, and %s.svg in this directory: gnuplot %s.gp\n"
             "reset\n"
             "kinds = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0 ? 'png svg' : 'svg'\n"
@@ -19,14 +18,12 @@ FILE *lm_begin_script(gr_context *ctx, const char *directory, const char *name, 
             "}\n"
             "set output '%s.'.kind\n",
             name, name, name, width, height, width, height, name);
-    return script;
+    return true;
 }
 
-void lm_end_script(gr_context *ctx, FILE *script, const char *directory, const char *name) {
-    char file[64];
-    snprintf(file, sizeof file, "%s.gp", name);
-    fputs("set output\n}\n", script);
-    lm_close(ctx, script, directory, file);
+void lm_end_script(lm_file *script) {
+    fputs("set output\n}\n", script->out);
+    lm_close(script);
 }
 
 bool lm_draw(const lm_settings *set, const char *directory, const char *name) {

@@ -6,8 +6,8 @@
 #include "attention.h"
 
 /* Begins a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. */
-FILE *lm_begin_script(gr_context *ctx, const char *directory, const char *name, int width, int height);
-void lm_end_script(gr_context *ctx, FILE *script, const char *directory, const char *name);
+bool lm_begin_script(lm_file *script, gr_context *ctx, const char *directory, const char *name, int width, int height);
+void lm_end_script(lm_file *script);
 
 /* Runs gnuplot on name.gp of the directory. False after a warning: there is no picture. */
 bool lm_draw(const lm_settings *set, const char *directory, const char *name);

@@ -1,5 +1,7 @@
 #include "lm.h"
 
+#include "nn/files.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,25 +62,24 @@ bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *name
     return gr_ok(ctx);
 }
 
-#define BESIDE ".tmp"
-
-FILE *lm_create(gr_context *ctx, const char *directory, const char *name) {
-    char path[LM_PATH] = "", beside[LM_PATH + sizeof BESIDE];
-    snprintf(beside, sizeof beside, "%s" BESIDE, lm_path(ctx, path, directory, name));
-    FILE *file = lm_can_write(ctx, path) ? fopen(beside, "w") : NULL;
-    if (!file) gr_fail(ctx, path, "cannot write: %s", strerror(errno));
-    return file;
+bool lm_create(lm_file *file, gr_context *ctx, const char *directory, const char *name) {
+    *file = (lm_file){.ctx = ctx};
+    lm_path(ctx, file->path, directory, name);
+    if (!gr_ok(ctx)) return false;
+    file->out = open_memstream(&file->text, &file->size);
+    if (!file->out) gr_fail(ctx, file->path, "no memory for its text");
+    return file->out;
 }
 
-void lm_close(gr_context *ctx, FILE *file, const char *directory, const char *name) {
-    char path[LM_PATH] = "", beside[LM_PATH + sizeof BESIDE];
-    snprintf(beside, sizeof beside, "%s" BESIDE, lm_path(ctx, path, directory, name));
-    const bool written = !ferror(file);
-    if (fclose(file) != 0 || (written && rename(beside, path) != 0))
-        gr_fail(ctx, path, "cannot write: %s", strerror(errno));
-    else if (!written)
-        gr_fail(ctx, path, "cannot be written");
-    if (!gr_ok(ctx)) unlink(beside);
+void lm_close(lm_file *file) {
+    const bool whole = !ferror(file->out);
+    if (fclose(file->out) != 0 || !whole) gr_fail(file->ctx, file->path, "no memory for its text");
+    if (gr_ok(file->ctx)) {
+        gr_replacing out = gr_replace_begin(file->ctx, file->path, file->size);
+        gr_replace_write(&out, file->text, file->size);
+        gr_replace_end(&out);
+    }
+    free(file->text);
 }
 
 static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *size) {

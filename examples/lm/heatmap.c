@@ -9,18 +9,18 @@
 static void write_data(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
     char file[64];
     snprintf(file, sizeof file, "%s.tsv", name);
-    FILE *out = lm_create(ctx, directory, file);
+    lm_file data;
     const int64_t n = a->n;
-    if (!out) return;
-    fputs("layer\thead\tquery\tkey\tweight\n", out); /* all counted from 1 */
+    if (!lm_create(&data, ctx, directory, file)) return;
+    fputs("layer\thead\tquery\tkey\tweight\n", data.out); /* all counted from 1 */
     for (int64_t i = 0; i < v.layers * v.heads; i++) {
         const int64_t layer = v.layer + i / v.heads, head = v.head + i % v.heads;
         const gr_real *weight = lm_head_of(a, layer, head);
         for (int64_t at = 0; at < n * n; at++)
-            fprintf(out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
+            fprintf(data.out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
                     (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
     }
-    lm_close(ctx, out, directory, file);
+    lm_close(&data);
 }
 
 /* -- Script -------------------------------------------------------------------------------------------------------- */
@@ -71,16 +71,16 @@ static void write_single(gr_context *ctx, const char *directory, const char *nam
                                "}\n";
     const int64_t n = a->n;
     const bool values = n <= READABLE;
-    FILE *script = lm_begin_script(ctx, directory, name, values ? 820 : 1100, values ? 720 : 980);
-    if (!script) return;
-    write_labels(script, name, a);
-    fprintf(script, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
+    lm_file script;
+    if (!lm_begin_script(&script, ctx, directory, name, values ? 820 : 1100, values ? 720 : 980)) return;
+    write_labels(script.out, name, a);
+    fprintf(script.out, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
             values,
             values    ? 11
             : n <= 64 ? 8
                       : 6,
             (long long)v.layer + 1, (long long)v.head + 1, common, body);
-    lm_end_script(ctx, script, directory, name);
+    lm_end_script(&script);
 }
 
 /* Sizes of a sheet, in pixels. */
@@ -116,15 +116,15 @@ static void write_sheet(gr_context *ctx, const char *directory, const char *name
     const int64_t panel = letters < LEAST_PANEL ? LEAST_PANEL : letters > MOST_PANEL ? MOST_PANEL : letters;
     const double width = (double)(LEFT + v.heads * panel + (v.heads - 1) * GAP + RIGHT);
     const double height = (double)(TOP + v.layers * panel + (v.layers - 1) * GAP + BOTTOM);
-    FILE *script = lm_begin_script(ctx, directory, name, (int)width, (int)height);
-    if (!script) return;
-    write_labels(script, name, a);
-    fprintf(script, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers, (long long)v.heads,
-            (long long)v.layer + 1, (long long)v.head + 1);
-    fprintf(script, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
+    lm_file script;
+    if (!lm_begin_script(&script, ctx, directory, name, (int)width, (int)height)) return;
+    write_labels(script.out, name, a);
+    fprintf(script.out, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers,
+            (long long)v.heads, (long long)v.layer + 1, (long long)v.head + 1);
+    fprintf(script.out, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
             LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height, common,
             body);
-    lm_end_script(ctx, script, directory, name);
+    lm_end_script(&script);
 }
 
 bool lm_draw_attention(const lm_settings *set, gr_context *ctx, const char *directory, const char *name,

@@ -55,7 +55,7 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
 bool lm_is_directory(const char *path);
 bool lm_same_file(const char *a, const char *b);         /* both are there, and one */
 const char *lm_shown(const char *path);                  /* "-": "standard input" */
-bool lm_exists(const char *directory, const char *name); /* what cannot be asked for is not overwritten: true */
+bool lm_exists(const char *directory, const char *name); /* or the system cannot tell */
 
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
@@ -65,10 +65,17 @@ bool lm_make_directory(gr_context *ctx, const char *path);
 bool lm_can_write(gr_context *ctx, const char *path);
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
 
-/* Begins a file beside its name, and puts it in its place. NULL after an error, kept in the context as are those of
- * lm_close, which leave the older file. */
-FILE *lm_create(gr_context *ctx, const char *directory, const char *name);
-void lm_close(gr_context *ctx, FILE *file, const char *directory, const char *name);
+/* A file of text that takes the older one's place as a whole, or not at all: in memory until it is closed. False, and
+ * nothing is to be closed, after an error; it is kept in the context, as are those of lm_close. */
+typedef struct lm_file {
+    gr_context *ctx;
+    char path[LM_PATH];
+    FILE *out;
+    char *text;
+    size_t size;
+} lm_file;
+bool lm_create(lm_file *file, gr_context *ctx, const char *directory, const char *name);
+void lm_close(lm_file *file);
 
 /* config.txt under a name: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name);

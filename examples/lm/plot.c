@@ -75,14 +75,14 @@ static const char body[] =
 enum { WIDTH = 900, HEIGHT = 860 };
 
 bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram) {
-    FILE *script = lm_begin_script(ctx, directory, "loss", WIDTH, HEIGHT);
-    if (!script) return false;
+    lm_file script;
+    if (!lm_begin_script(&script, ctx, directory, "loss", WIDTH, HEIGHT)) return false;
     if (isnan(bigram))
-        fputs("bigram = NaN\n", script);
+        fputs("bigram = NaN\n", script.out);
     else
-        fprintf(script, "bigram = %.6f\n", bigram);
-    fputs(body, script);
-    lm_end_script(ctx, script, directory, "loss");
+        fprintf(script.out, "bigram = %.6f\n", bigram);
+    fputs(body, script.out);
+    lm_end_script(&script);
     return gr_ok(ctx) && lm_draw(set, directory, "loss");
 }
 

@@ -236,9 +236,9 @@ bool lm_run_begin(lm_run *run) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) check_inputs(run, files[i]);
     if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
     open_log(run);
+    if (!gr_ok(run->ctx)) return false; /* another training's leftovers are none */
     remove_leftovers(run);
-    if (gr_ok(run->ctx))
-        lm_write_config(run->ctx, set, LM_CONFIG NEW); /* where that fails, the older run stays whole */
+    lm_write_config(run->ctx, set, LM_CONFIG NEW); /* where that fails, the older run stays whole */
     if (gr_ok(run->ctx) && !resumed) forget(run);
     put_in_place(run, LM_CONFIG NEW, LM_CONFIG);
     begin_log(run);

@@ -111,8 +111,7 @@ static bool take_gradients(attention_job *job, gr_node *n) {
         if (own) gr_clear(*gradient[i]);
     }
     job->delta = gr_pool_take(n->out->ctx, job->saved->peak->shape);
-    size_t most = (size_t)(job->leads * BLOCK_TILES);
-    job->round_tiles = gr_alloc(n->out->ctx, false, most * sizeof *job->round_tiles);
+    job->round_tiles = gr_alloc_array(n->out->ctx, false, job->leads * BLOCK_TILES, sizeof *job->round_tiles);
     return job->round_tiles && !gr_is_inert(job->delta);
 }
 

@@ -22,8 +22,8 @@ gr_tensor *gr_grad(gr_tensor *x);
 gr_tensor *gr_detach(gr_tensor *x);
 
 /* Adds dL/dx to every gradient, for a loss of one element. False after an error; then no gradient has changed, unless
- * memory ran out half-way: then those of all that it depends on are zero, and gr_backward and the optimisers refuse
- * until gr_zero_grad. */
+ * memory ran out half-way: then those of the parameters and variables that it depends on are zero, those of the
+ * intermediates are gone, and gr_backward and the optimisers refuse until gr_zero_grad. */
 bool gr_backward(gr_tensor *loss);
 
 /* The same for y of any shape: adds the gradient of sum(seed * y); seed has the shape of y. */

@@ -47,8 +47,8 @@ static void walk_back(gr_tensor *y) {
     }
 }
 
-/* After an error half-way nothing that has been added is of use: the graph has been gone through, its gradients have
- * not been come to, those of its leaves are zero. */
+/* After an error half-way nothing that has been added is of use: the graph has been gone through, what lies between has
+ * no gradient any more, those of its leaves are zero. */
 static void spoil(gr_tensor *y) {
     for (gr_node *n = y->node; n; n = n->previous) {
         if (!n->reached) continue;

@@ -36,9 +36,8 @@ static void add_leaf(graph *g, gr_tensor *x) {
 static bool collect(gr_tensor *y, graph *g) {
     int operands;
     mark(y, &g->nodes, &operands);
-    const size_t room = (size_t)operands + 1; /* y itself may be a leaf */
     g->node = gr_alloc_array(y->ctx, false, g->nodes + 1, sizeof *g->node);
-    g->leaf = gr_alloc(y->ctx, false, room * sizeof(gr_tensor *));
+    g->leaf = gr_alloc_array(y->ctx, false, (int64_t)operands + 1, sizeof *g->leaf); /* y itself may be one */
     g->leaves = 0;
     int place = g->nodes;
     for (gr_node *n = y->node; n; n = n->previous) {

@@ -102,6 +102,6 @@ gr_tensor *gr_mse(gr_tensor *x, gr_tensor *target) {
     gr_tensor *difference = gr_new(x->ctx, "mse", false, x->shape), *y = gr_new(x->ctx, "mse", false, GR_SCALAR);
     if (gr_is_inert(difference) || gr_is_inert(y)) return gr_inert(x->ctx);
     gr_run_map(GR_MAP_sub, 0, difference, 2, in);
-    y->data[0] = x->ctx->kernels->sum_squares((size_t)n, difference->data, (gr_center){0, 0}, 1) / (gr_real)n;
+    y->data[0] = x->ctx->kernels->sum_squares((size_t)n, difference->data, gr_origin, 1) / (gr_real)n;
     return gr_record(&gr_op_mse, y, 2, in, NULL, 0);
 }

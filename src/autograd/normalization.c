@@ -28,7 +28,7 @@ typedef struct norm_task {
 static void norm_row(size_t row, void *arg) {
     const norm_task *t = arg;
     const gr_real *x = t->x + row * t->n;
-    gr_center mean = t->center ? gr_center_of(t->kernels, t->n, x) : (gr_center){0, 0};
+    gr_center mean = t->center ? gr_center_of(t->kernels, t->n, x) : gr_origin;
     gr_real variance = t->kernels->sum_squares(t->n, x, mean, 1) / (gr_real)t->n;
     gr_real rstd = (gr_real)(1 / sqrt((double)variance + t->eps));
     t->of_row[row] = (statistics){mean, rstd};
@@ -96,14 +96,14 @@ static gr_tensor *normalize(const gr_op *op, int count, gr_tensor *const *in, do
     norm_task t = {
         .kernels = ctx->kernels, .n = (size_t)n, .center = op == &gr_op_layernorm, .eps = eps > 0 ? eps : default_eps};
     gr_tensor *y = gr_new(ctx, op->name, false, x->shape), *rows = gr_contiguous(x);
-    size_t count_rows = (size_t)gr_numel(x) / t.n;
-    t.of_row = gr_alloc(ctx, false, count_rows * sizeof *t.of_row);
+    const int64_t count_rows = gr_numel(x) / n;
+    t.of_row = gr_alloc_array(ctx, false, count_rows, sizeof *t.of_row);
     gr_tensor *weight = in[1] ? gr_contiguous(in[1]) : NULL;
     gr_tensor *bias = count > 2 && in[2] ? gr_contiguous(in[2]) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     t.x = rows->data, t.out = y->data;
     t.w = weight ? weight->data : NULL, t.b = bias ? bias->data : NULL;
-    gr_parallel_rows(count_rows, GR_COST_OF_TERM * t.n, norm_row, &t);
+    gr_parallel_rows((size_t)count_rows, GR_COST_OF_TERM * t.n, norm_row, &t);
     return gr_record(op, y, count, in, &t, sizeof t);
 }
 

@@ -41,9 +41,8 @@ static gr_real logsumexp_of(const gr_kernels *k, size_t n, const gr_real *x) { r
 
 /* sqrt(sum x^2). Where squares would overflow or lose their digits, x is divided by its largest number first. */
 static gr_real norm_of(const gr_kernels *k, size_t n, const gr_real *x) {
-    const gr_center origin = {0, 0};
     const gr_real least = GR_REAL_MIN / GR_REAL_EPSILON; /* what denormal squares lose is nothing beside it */
-    gr_real square = k->sum_squares(n, x, origin, 1), largest = 0;
+    gr_real square = k->sum_squares(n, x, gr_origin, 1), largest = 0;
     if (square != square || (square >= least && square <= GR_REAL_MAX)) return (gr_real)sqrt((double)square);
     for (size_t i = 0; i < n; i++) {
         gr_real size = (gr_real)fabs((double)x[i]);
@@ -51,7 +50,7 @@ static gr_real norm_of(const gr_kernels *k, size_t n, const gr_real *x) {
     }
     if (largest == 0 || largest > GR_REAL_MAX) return largest;
     gr_real scale = 1 / (largest > GR_REAL_MIN ? largest : GR_REAL_MIN); /* 1 / a denormal may be infinite */
-    return (gr_real)sqrt((double)k->sum_squares(n, x, origin, scale)) / scale;
+    return (gr_real)sqrt((double)k->sum_squares(n, x, gr_origin, scale)) / scale;
 }
 
 typedef struct row_task {
@@ -77,11 +76,9 @@ static void reduce_rows(row_function *of_row, gr_tensor *y, gr_tensor *x, unsign
 
 /* -- Backward ------------------------------------------------------------------------------------------------------ */
 
-static gr_real centred_mean_of(const gr_kernels *k, size_t n, const gr_real *x) { return gr_center_of(k, n, x).first; }
-
 static gr_tensor *means(gr_tensor *x, const reduced *r) {
     gr_tensor *mean = gr_new(x->ctx, "mean", false, r->kept);
-    reduce_rows(centred_mean_of, mean, x, r->set);
+    reduce_rows(gr_centred_mean, mean, x, r->set);
     return mean;
 }
 

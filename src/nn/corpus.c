@@ -211,8 +211,8 @@ gr_batch gr_corpus_batch(gr_corpus *corpus, gr_part part, gr_rng *rng, int64_t b
         return none;
     }
     const stretch *s = part_of(corpus, part);
-    const size_t bytes = (size_t)batch * (size_t)time * sizeof(int32_t);
-    int32_t *inputs = gr_alloc(corpus->ctx, false, bytes), *targets = gr_alloc(corpus->ctx, false, bytes);
+    int32_t *inputs = gr_alloc_array(corpus->ctx, false, batch * time, sizeof *inputs);
+    int32_t *targets = gr_alloc_array(corpus->ctx, false, batch * time, sizeof *targets);
     uint8_t *window = gr_alloc(corpus->ctx, false, (size_t)time + 1);
     if (!inputs || !targets || !window) return none;
     gr_rng drawn = *rng;

@@ -81,7 +81,6 @@ static int open_directory(gr_context *ctx, const char *path) {
 static bool may_be_replaced(gr_context *ctx, const char *path) {
     struct stat info;
     if (stat(path, &info) != 0) return errno == ENOENT;
-    errno = EINVAL;
     return is_regular(ctx, path, &info);
 }
 

@@ -133,15 +133,15 @@ static void make_cache(const gr_gpt *gpt, gr_kv_cache *kv) {
 
 static gr_decoder *make_decoder(gr_gpt *gpt) {
     gr_context *ctx = gpt->ctx;
-    const size_t layers = (size_t)gpt->config.layers;
+    const int64_t layers = gpt->config.layers;
     gr_decoder *d = gr_alloc(ctx, true, sizeof *d);
-    gr_block_layer *h = gr_alloc(ctx, true, layers * sizeof *h);
-    gr_tensor **weights = gr_alloc(ctx, true, layers * sizeof *weights);
-    gr_kv_cache *kv = gr_alloc(ctx, true, layers * sizeof *kv);
+    gr_block_layer *h = gr_alloc_array(ctx, true, layers, sizeof *h);
+    gr_tensor **weights = gr_alloc_array(ctx, true, layers, sizeof *weights);
+    gr_kv_cache *kv = gr_alloc_array(ctx, true, layers, sizeof *kv);
     if (!d || !h || !weights || !kv) return NULL;
     *d = (gr_decoder){*gpt, kv, NULL, false};
     d->gpt.h = h, d->gpt.weights = weights;
-    for (size_t i = 0; i < layers; i++) {
+    for (int64_t i = 0; i < layers; i++) {
         h[i] = gpt->h[i];
         make_cache(gpt, &kv[i]);
     }

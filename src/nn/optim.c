@@ -188,7 +188,7 @@ static void squares_range(size_t begin, size_t end, int thread, void *arg) {
     const squares_job *j = arg;
     for (size_t i = begin; i < end; i++) {
         const gr_tensor *g = j->ctx->parameters[i]->grad;
-        j->sum[i] = (double)j->ctx->kernels->sum_squares((size_t)gr_numel(g), g->data, (gr_center){0, 0}, j->scale);
+        j->sum[i] = (double)j->ctx->kernels->sum_squares((size_t)gr_numel(g), g->data, gr_origin, j->scale);
     }
 }
 

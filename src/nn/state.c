@@ -79,16 +79,15 @@ static void write_notes(const state *s, gr_resume at, gr_note *note) {
 bool gr_state_save(gr_gpt *gpt, gr_adamw *adamw, gr_resume at, const char *path) {
     state s;
     if (!begin(&s, gpt, adamw, path)) return false;
-    const size_t notes = GR_CONFIGURATION_NOTES + OWN_NOTES + (size_t)s.drops, count = (size_t)gpt->count;
-    gr_note *note = gr_alloc(s.ctx, false, notes * sizeof *note);
-    gr_safetensors_entry *entry = gr_alloc(s.ctx, false, KINDS * count * sizeof *entry);
+    const size_t notes = GR_CONFIGURATION_NOTES + OWN_NOTES + (size_t)s.drops, entries = KINDS * (size_t)gpt->count;
+    gr_note *note = gr_alloc_array(s.ctx, false, (int64_t)notes, sizeof *note);
+    gr_safetensors_entry *entry = gr_alloc_array(s.ctx, false, (int64_t)entries, sizeof *entry);
     if (!note || !entry) return false;
     write_notes(&s, at, note);
     for (int kind = 0; kind < KINDS; kind++)
         for (int i = 0; i < gpt->count; i++)
-            entry[(size_t)kind * count + (size_t)i] =
-                (gr_safetensors_entry){name_of(&s, kind, i), tensor_of(&s, kind, i)};
-    return gr_safetensors_write(s.ctx, path, (gr_safetensors_content){note, notes, entry, KINDS * count});
+            entry[kind * gpt->count + i] = (gr_safetensors_entry){name_of(&s, kind, i), tensor_of(&s, kind, i)};
+    return gr_safetensors_write(s.ctx, path, (gr_safetensors_content){note, notes, entry, entries});
 }
 
 /* -- Load ---------------------------------------------------------------------------------------------------------- */

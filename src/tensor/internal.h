@@ -51,7 +51,7 @@ struct gr_context {
     /* Kept for src/autograd. */
     struct gr_node *tape; /* the last entry */
     int no_grad;          /* depth of no-grad regions */
-    bool gradients_torn;  /* a backward stopped half-way; until gr_zero_grad */
+    bool gradients_torn;  /* a backward stopped half-way: no other, and no update, until gr_zero_grad */
     gr_tensor **parameters;
     int parameter_count, parameter_room;
 };

@@ -5,11 +5,11 @@
 
 #include "../real.h"
 
-#include <math.h>
-
 #if FLT_EVAL_METHOD != 0
 #    error "gradus: float must be rounded to float (x86: -msse2 -mfpmath=sse, s390: -fexcess-precision=fast)"
 #endif
+
+#include <math.h>
 
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __aarch64__ || defined __FP_FAST_FMA
 #    define GR_HAS_FMA 1

@@ -68,10 +68,12 @@ typedef enum gr_map_name {
 } gr_map_name;
 
 /* A number and what it lacks, together more exact than one: what is close to it keeps its digits in
- * (x - first) - rest. */
+ * (x - near) - rest. */
 typedef struct gr_center {
-    gr_real first, rest;
+    gr_real near, rest;
 } gr_center;
+
+static const gr_center gr_origin = {0, 0};
 
 typedef struct gr_kernels {
     const char *name;

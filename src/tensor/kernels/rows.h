@@ -9,7 +9,7 @@ static gr_real row_sum(size_t n, const gr_real *x, gr_real center) {
     return total;
 }
 
-static inline gr_real minus(gr_real x, gr_center center) { return (x - center.first) - center.rest; }
+static inline gr_real minus(gr_real x, gr_center center) { return (x - center.near) - center.rest; }
 
 static gr_real row_sum_squares(size_t n, const gr_real *x, gr_center center, gr_real scale) {
     gr_real total;
