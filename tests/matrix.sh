@@ -1,6 +1,6 @@
 #!/bin/sh
 # matrix.sh [--bits | --write]: every compiler, optimisation, target and precision, with OpenMP and without, builds
-# gradus without a warning, passes the suites and the gradient checks, trains a step with lm and gives the bits of
+# gradus without a warning, passes the suites (every gradient among them), trains a step with lm and gives the bits of
 # tests/golden.txt (a small training, tests/bits.c) with every instruction set that runs here. One line a combination; status 1 at the first that fails. What is not installed
 # is skipped, and said.
 #
@@ -12,7 +12,7 @@ mode=$*
 case $mode in "" | --bits | --write) ;; *) echo "matrix.sh [--bits | --write], not $mode"; exit 1 ;; esac
 . "$(dirname "$0")/support.sh"
 export CK_TIMEOUT_MULTIPLIER=20 # -O0 and emulated processors are slow
-combinations=0 refusals=0
+build=$room/build combinations=0 refusals=0
 mkdir "$room/tree" && cp -R Makefile src tests examples "$room/tree" || exit 1 # one state of the source for all
 cd "$room/tree" || exit 1
 
@@ -26,50 +26,55 @@ skip() { if wanted "$1"; then echo "skipped: $1: $2"; fi; }
 build() { # title, compiler, CFLAGS, OPENMP, directory of check.h, programs
     title=$1 cc=$2 cflags=$3 openmp=$4 header=$5
     shift 5
-    rm -rf "$room/build"
-    for program; do set -- "$@" "$room/build/$program"; shift; done
-    logged make -s V=1 -j"$cores" CC="$cc" CFLAGS="$cflags" OPENMP="$openmp" CHECK_HEADER="$header" B="$room/build" "$@" ||
+    rm -rf "$build"
+    for program; do set -- "$@" "$build/$program"; shift; done
+    logged make -s V=1 -j"$cores" CC="$cc" CFLAGS="$cflags" OPENMP="$openmp" CHECK_HEADER="$header" B="$build" "$@" ||
         fail "$title: does not build"
 }
 
 run_tests() { # title, suffix of the precision, emulator; says what passed
     # shellcheck disable=SC2086 # no word
-    logged env ${3:+WITHOUT=" $left_out "} $3 "$room/build/check$2" || fail "$1: a test"
-    said=" $(tests_logged) tests${CK_EXCLUDE_TAGS:+, none slow},"
+    logged env WITHOUT=" $without " $3 "$build/check$2" || fail "$1: a test"
+    said=" $(tests_logged) tests${without:+, none of: $without},"
     [ "${said# 0 }" = "$said" ] || fail "$1: there is no test"
-    [ "$3" ] && return
-    logged "$room/build/gradcheck$([ "$2" ] || echo 32)" --rows || fail "$1: a gradient"
-    said="$said gradients,"
+}
+
+run_precision() { # title, suffix of the precision, emulator; with a room of its own
+    begin=$(date +%s) said=""
+    room=$room/precision$2
+    mkdir -p "$room"
+    [ "$mode" ] || run_tests "$1" "$2" "$3"
+    # shellcheck disable=SC2086
+    logged $3 "$build/bits$2" --check tests/golden.txt $counts || fail "$1: the bits"
+    same=$(grep -c ": same bits" "$room/log")
+    [ "$same" -gt 0 ] || fail "$1: no bits were compared"
+    echo "$1:$said the same bits $same times, $(($(date +%s) - begin)) s"
 }
 
 combination() { # title, compiler, CFLAGS, OPENMP, directory of check.h, emulator
     wanted "$1" || return
-    begin=$(date +%s)
     programs="bits bits64"
-    [ "$mode" ] || programs="$programs lm check check64 gradcheck"
+    [ "$mode" ] || programs="$programs lm check check64"
     # shellcheck disable=SC2086 # words
     build "$1" "$2" "$3 -Werror" "$4" "$5" $programs
-    unset CK_EXCLUDE_TAGS # without optimisation and on an emulator, tests with this tag would take most of the time
-    case "$6$3" in qemu* | *-O0*) export CK_EXCLUDE_TAGS=slow ;; esac
+    unset CK_EXCLUDE_TAGS
+    without=""
+    case "$6$3" in
+    qemu*) without="$left_out slow" ;;
+    *-O0*) without="bench slow" ;;
+    esac
+    case $without in *slow) export CK_EXCLUDE_TAGS=slow ;; esac # a tag of tests, not a suite
     # shellcheck disable=SC2086
-    [ "$mode" ] || logged $6 "$room/build/lm" train --data Makefile --layers 1 --width 8 --heads 2 --context 8 --steps 1 \
+    [ "$mode" ] || logged $6 "$build/lm" train --data Makefile --layers 1 --width 8 --heads 2 --context 8 --steps 1 \
         --eval-batches 1 --bytes 1 --quiet --out "$room/run" --overwrite || fail "$1: lm train"
     counts="1 2 3 8"
     [ "$4" ] || counts=1 # without OpenMP there is one thread
     [ -z "$6" ] || counts=3
-    for precision in float double; do
-        [ $precision = double ] && suffix=64 || suffix=""
-        said=""
-        [ "$mode" ] || run_tests "$1 $precision" "$suffix" "$6"
-        # shellcheck disable=SC2086
-        logged $6 "$room/build/bits$suffix" --check tests/golden.txt $counts || fail "$1 $precision: the bits"
-        same=$(grep -c ": same bits" "$room/log")
-        [ "$same" -gt 0 ] || fail "$1 $precision: no bits were compared"
-        now=$(date +%s)
-        echo "$1 $precision:$said the same bits $same times, $((now - begin)) s"
-        begin=$now
-        combinations=$((combinations + 1))
-    done
+    (run_precision "$1 double" 64 "$6") & # both at once, each on a processor
+    double=$!
+    (run_precision "$1 float" "" "$6") && passed=yes || passed=""
+    wait $double && [ "$passed" ] || exit 1
+    combinations=$((combinations + 2))
 }
 
 # kernels/fma.h does not compile: compiler, options.
@@ -82,7 +87,7 @@ refused() {
 if [ "$mode" = --write ]; then
     build golden cc -O2 "" "" bits bits64
     export GRADUS_ISA=reference
-    { "$room/build/bits" && "$room/build/bits64"; } > "$room/golden" || exit 1
+    { "$build/bits" && "$build/bits64"; } > "$room/golden" || exit 1
     cd "$OLDPWD" && cp "$room/golden" tests/golden.txt && echo "wrote tests/golden.txt"
     exit
 fi
@@ -159,13 +164,12 @@ emulated() { # processor, level
     has "qemu-$1" || { skip "$1 $2" "no qemu-$1"; return; }
     QEMU_LD_PREFIX=$(dirname "$($cc -print-file-name=libc.so.6)")/..
     export QEMU_LD_PREFIX
-    if wanted "$1 $2 openmp" && [ -z "$mode" ]; then echo "left out on $1: $left_out, slow tests, gradcheck"; fi
     combination "$1 $2 openmp" "$cc" "$2" -fopenmp tests/check "qemu-$1"
 }
 for level in -O2 -O3; do
     emulated aarch64 $level
-    if [ -d "$room/build" ] && wanted "aarch64 $level openmp" && has aarch64-linux-gnu-gcc && has qemu-aarch64; then
-        sh tests/assembly.sh "$room/build" aarch64-linux-gnu-gcc || exit 1
+    if [ -d "$build" ] && wanted "aarch64 $level openmp" && has aarch64-linux-gnu-gcc && has qemu-aarch64; then
+        sh tests/assembly.sh "$build" aarch64-linux-gnu-gcc || exit 1
     fi
 done
 emulated s390x -O2 # lowest byte last
@@ -174,5 +178,5 @@ emulated s390x -O2 # lowest byte last
 if [ "$mode" ]; then
     echo "$combinations combinations, no warning, the same bits"
 else
-    echo "$combinations combinations, no warning, all suites and gradients pass, the same bits"
+    echo "$combinations combinations, no warning, all suites pass, the same bits"
 fi
