@@ -100,6 +100,11 @@ x86_64*)
         compiles $level V=
         clears || { : > "$room/log"; fail "$level leaves the upper halves of registers as they are"; }
     done
+    if ! $cc --version | grep -q clang; then
+        compiles -O0 ZERO_UPPER=
+        if clears; then fail "registers that stay as they are are not noticed"; fi
+        echo "refused, as it should be: registers that are not cleared"
+    fi
     refuses "without -mfma" "the product has 0 vector fma" avx2_flags=-mavx2
     refuses "fma as a call" "calls fmaf" "avx2_flags=-mavx2 -D__FMA__"
     refuses "contraction" "row_sum_squares: vfmadd" \

@@ -10,7 +10,7 @@ check-sanitize:
 	@sh tests/sanitizers.sh "$(CC)" "$(SANITIZE)"
 	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="$(SANITIZE)" test
 
-# Every compiler, optimisation, C library and processor there is: no warning, all tests, the same bits. An hour or two;
+# Every compiler, optimisation, C library and processor there is: no warning, no test fails, the same bits. An hour;
 # ONLY=musl or ONLY="clang -O2" restricts it; a PATH that begins with ccache's links makes the next run shorter.
 check-matrix:
 	@sh tests/matrix.sh

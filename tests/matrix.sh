@@ -1,8 +1,8 @@
 #!/bin/sh
 # matrix.sh [--bits | --write]: every compiler, optimisation, target and precision, with OpenMP and without, builds
-# gradus without a warning, passes the suites (every gradient among them), trains a step with lm and gives the bits of
-# tests/golden.txt (a small training, tests/bits.c) with every instruction set that runs here. One line a combination; status 1 at the first that fails. What is not installed
-# is skipped, and said.
+# gradus without a warning, passes the suites, trains a step with lm and gives the bits of tests/golden.txt (a small
+# training, tests/bits.c) with every instruction set that runs here. One line a combination, which names the suites that
+# were left out; status 1 at the first that fails. What is not installed is skipped, and said.
 #
 #   --bits      the bits alone, without the other tests
 #   --write     writes tests/golden.txt anew, with the reference kernels on one thread: after a change of a formula or
@@ -15,6 +15,7 @@ export CK_TIMEOUT_MULTIPLIER=20 # -O0 and emulated processors are slow
 build=$room/build combinations=0 refusals=0
 mkdir "$room/tree" && cp -R Makefile src tests examples "$room/tree" || exit 1 # one state of the source for all
 cd "$room/tree" || exit 1
+trap 'trap "" TERM; kill 0; exit 1' INT # which does not reach what runs in the background
 
 # On an emulator these suites are left out: they measure time (bench, profile), fork beside threads, which qemu does not
 # follow (concurrent), or take minutes for numbers that the bits and the other suites have, too.
@@ -178,5 +179,5 @@ emulated s390x -O2 # lowest byte last
 if [ "$mode" ]; then
     echo "$combinations combinations, no warning, the same bits"
 else
-    echo "$combinations combinations, no warning, all suites pass, the same bits"
+    echo "$combinations combinations, no warning, no test fails, the same bits"
 fi

@@ -19,7 +19,7 @@ static lm_view wanted_view(gr_context *ctx, const lm_settings *set, const gr_gpt
 /* --out, else the directory that the model is in. */
 static const char *directory(gr_context *ctx, const lm_settings *set, char out[LM_PATH]) {
     if (*set->out) return set->out;
-    if (lm_is_directory(set->model)) return set->model;
+    if (lm_is_directory(ctx, set->model)) return set->model;
     const char *slash = strrchr(set->model, '/');
     if (!slash) return ".";
     if (snprintf(out, LM_PATH, "%.*s", (int)(slash - set->model + 1), set->model) >= LM_PATH)

@@ -16,9 +16,11 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
     return out;
 }
 
-bool lm_is_directory(const char *path) {
+bool lm_is_directory(gr_context *ctx, const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    const bool there = stat(path, &info) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) gr_fail(ctx, path, "cannot ask for it: %s", strerror(errno));
+    return there && S_ISDIR(info.st_mode);
 }
 
 bool lm_same_file(const char *a, const char *b) {
@@ -39,9 +41,10 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     lm_path(ctx, part, path, "");
     for (char *at = strchr(part + 1, '/'); gr_ok(ctx) && at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        if (mkdir(part, 0777) != 0 && !lm_is_directory(part))
+        const int cause = mkdir(part, 0777) == 0 ? 0 : errno;
+        if (cause && !lm_is_directory(ctx, part))
             gr_fail(ctx, part, "cannot make the directory: %s",
-                    errno == EEXIST ? "a file is in its place" : strerror(errno));
+                    cause == EEXIST ? "a file is in its place" : strerror(cause));
         *at = '/';
     }
     return gr_ok(ctx);

@@ -1,5 +1,7 @@
 #include "figure.h"
 
+#include "nn/files.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +9,23 @@
 /* -- Data ---------------------------------------------------------------------------------------------------------- */
 
 static void write_data(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
-    char file[64];
+    static const char header[] = "layer\thead\tquery\tkey\tweight\n"; /* all counted from 1 */
+    char file[64], path[LM_PATH] = "", row[128];
     snprintf(file, sizeof file, "%s.tsv", name);
-    lm_file data;
+    gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, directory, file), 0); /* it may be longer than memory */
+    gr_replace_write(&out, header, sizeof header - 1);
     const int64_t n = a->n;
-    if (!lm_create(&data, ctx, directory, file)) return;
-    fputs("layer\thead\tquery\tkey\tweight\n", data.out); /* all counted from 1 */
     for (int64_t i = 0; i < v.layers * v.heads; i++) {
         const int64_t layer = v.layer + i / v.heads, head = v.head + i % v.heads;
         const gr_real *weight = lm_head_of(a, layer, head);
-        for (int64_t at = 0; at < n * n; at++)
-            fprintf(data.out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
-                    (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
+        for (int64_t at = 0; at < n * n; at++) {
+            const int length =
+                snprintf(row, sizeof row, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
+                         (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
+            gr_replace_write(&out, row, (size_t)length);
+        }
     }
-    lm_close(&data);
+    gr_replace_end(&out);
 }
 
 /* -- Script -------------------------------------------------------------------------------------------------------- */

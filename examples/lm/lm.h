@@ -52,7 +52,7 @@ enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 /* "directory/name" into out; one that is too long is an error in the context. */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
-bool lm_is_directory(const char *path);
+bool lm_is_directory(gr_context *ctx, const char *path); /* an error if the system cannot tell */
 bool lm_same_file(const char *a, const char *b);         /* both are there, and one */
 const char *lm_shown(const char *path);                  /* "-": "standard input" */
 bool lm_exists(const char *directory, const char *name); /* or the system cannot tell */

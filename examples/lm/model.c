@@ -39,7 +39,7 @@ int64_t lm_first_broken(gr_tensor *x) {
 
 gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     char path[LM_PATH] = "";
-    const char *file = lm_is_directory(model) ? lm_path(ctx, path, model, LM_MODEL) : model;
+    const char *file = lm_is_directory(ctx, model) ? lm_path(ctx, path, model, LM_MODEL) : model;
     gr_gpt *gpt = gr_gpt_load(ctx, file, tokenizer);
     for (int i = 0; i < gpt->count && gr_ok(ctx); i++) {
         gr_tensor *w = gr_parameter_at(ctx, gpt->first + i);

@@ -178,6 +178,7 @@ int main(int argc, char **argv) {
         return EXIT_FAILURE;
     }
     where = argv[1];
+    setenv("GRADUS_ISA", "reference", 1); /* the same bits on every machine */
     write_safetensors();
     write_config();
     write_options();
