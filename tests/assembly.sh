@@ -101,7 +101,7 @@ x86_64*)
         clears || { : > "$room/log"; fail "$level leaves the upper halves of registers as they are"; }
     done
     if ! $cc --version | grep -q clang; then
-        compiles -O0 ZERO_UPPER=
+        compiles -O0 KERNEL=
         if clears; then fail "registers that stay as they are are not noticed"; fi
         echo "refused, as it should be: registers that are not cleared"
     fi

@@ -8,7 +8,7 @@
 SANITIZE = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 check-sanitize:
 	@sh tests/sanitizers.sh "$(CC)" "$(SANITIZE)"
-	$(MAKE) --no-print-directory B=build/sanitize CFLAGS="$(SANITIZE)" test
+	CK_TIMEOUT_MULTIPLIER=5 $(MAKE) --no-print-directory B=build/sanitize CFLAGS="$(SANITIZE)" test
 
 # Every compiler, optimisation, C library and processor there is: no warning, no test fails, the same bits. An hour;
 # ONLY=musl or ONLY="clang -O2" restricts it; a PATH that begins with ccache's links makes the next run shorter.
