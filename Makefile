@@ -25,7 +25,7 @@ BITS   = -fno-associative-math -fno-reciprocal-math -fsigned-zeros -ffp-contract
 # be inlined where another program could put its own in its place.
 PIC    = -fPIC -fno-semantic-interposition
 FLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 $(WARN) -Isrc $(CHECK_HEADER:%=-I%) -MMD -MP $(OPENMP) $(CFLAGS) $(BITS) $(PIC)
-# With that flag a linker would be given a start of the program that has the processor take subnormal numbers for 0.
+# -funsafe-math-optimizations would link a start of the program that has the processor take subnormal numbers for 0.
 LINK  := $(CFLAGS) -fno-unsafe-math-optimizations $(OPENMP) -lm
 CHECK  = $(if $(CHECK_HEADER),,$(shell pkg-config --libs check 2>/dev/null || { echo 'int main(void){return 0;}' | \
            $(CC) -x c - -o /dev/null -lcheck -lsubunit 2>/dev/null && echo -lcheck -lsubunit -lrt -lpthread -lm; } || echo -lcheck -lpthread))
