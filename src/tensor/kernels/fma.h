@@ -19,7 +19,7 @@
 
 #if !defined GR_DOUBLE
 #    define k_fma fmaf
-#elif GR_HAS_FMA || defined __GLIBC__
+#elif (GR_HAS_FMA && defined __OPTIMIZE__) || defined __GLIBC__ /* at -O0 also the processor's is a call */
 #    define k_fma fma
 #else
 /* musl's fma (1.2.3) loses the sign of a product too small for a double when c is 0; alone, it is rounded once. */
