@@ -118,12 +118,13 @@ TEST(without_fused_multiply_add_only_digits_change) {
     run(&first);
     setenv("GRADUS_ISA", "baseline", 1);
     run(&again);
-    double largest = 0, error = 0;
-    for (size_t i = 0; i < first.gradients; i++) {
-        largest = fmax(largest, fabs((double)first.gradient[i]));
-        error = fmax(error, fabs((double)first.gradient[i] - (double)again.gradient[i]));
+    double largest = 0;
+    for (size_t i = 0; i < first.gradients; i++) { /* with fmax gcc 12 breaks off, for aarch64 at -O3 */
+        const double size = fabs((double)first.gradient[i]);
+        if (size > largest) largest = size;
     }
-    ck_assert_double_le(error, 10 * TOLERANCE * largest);
+    for (size_t i = 0; i < first.gradients; i++)
+        DEMAND(fabs((double)first.gradient[i] - (double)again.gradient[i]) <= 10 * TOLERANCE * largest); /* no NaN */
     ck_assert_double_le(fabs((double)(first.loss - again.loss)), TOLERANCE * (double)first.loss);
 }
 
