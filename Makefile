@@ -35,14 +35,14 @@ CHECK_HEADER =# tests/check where Check is not packaged: its stand-in is there
 CALLS  = $(shell sed -n 's/^ *X(\([a-z_]*\)).*/\1/p' tests/faults.h)
 WRAP   = $(if $(and $(findstring __linux__,$(MACROS)),$(findstring __LP64__,$(MACROS))),$(foreach call,$(CALLS),-Wl,--wrap=$(call),--wrap=$(call)64))
 
-# The fast kernels are compiled once per instruction set of the target, each time with its flags.
+# The fast kernels are compiled once per instruction set of the target, each time with its flags; all for speed: for size
+# clang leaves the tiles of a product in memory, and gcc the upper halves of AVX registers as they are, for which every SSE
+# instruction then waits. Below -O2 gcc clears them by the second of these flags.
+kernel_flags = $(if $(filter -Os -Oz,$(lastword $(filter -O%,$(CFLAGS)))),-O2) \
+               $(if $(findstring __clang__,$(MACROS)),,-fexpensive-optimizations)
 ISAS         = $(or $(if $(findstring __x86_64__,$(MACROS)),baseline avx2 avx512),$(if $(findstring __aarch64__,$(MACROS)),neon),baseline)
-avx2_flags   = -mavx2 -mfma $(KERNEL)
-avx512_flags = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 $(KERNEL)
-# For size alone clang leaves the tiles of a product in memory, and gcc leaves the upper halves of AVX registers as they
-# are, for which every SSE instruction of an Intel processor waits: a training took 38 times as long. Below -O2 gcc clears
-# them with this flag only: 12 times.
-KERNEL       = $(if $(filter -Os -Oz,$(CFLAGS)),-O2) $(if $(findstring __clang__,$(MACROS)),,-fexpensive-optimizations)
+avx2_flags   = -mavx2 -mfma
+avx512_flags = -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
 HEADERS  = gradus.h $(addprefix tensor/,context.h mask.h profile.h random.h real.h tensor.h) \
            $(addprefix autograd/,autograd.h explain.h ops.h) \
@@ -73,7 +73,7 @@ $(B)/$(1)/%.o: %.c
 $(B)/$(1)/src/tensor/kernels/fast_%.o: src/tensor/kernels/fast.c
 	@mkdir -p $$(@D)
 	@$$(SAY)CC $$@
-	$$(Q)$$(CC) $$(FLAGS) $$($(1)) $$($$*_flags) -DGR_ISA=$$* -c $$< -o $$@
+	$$(Q)$$(CC) $$(FLAGS) $$($(1)) $$(kernel_flags) $$($$*_flags) -DGR_ISA=$$* -c $$< -o $$@
 $(B)/libgradus$(2).a: $$(OBJECTS:%=$(B)/$(1)/%)
 	@$$(SAY)AR $$@
 	$$(Q)rm -f $$@ && $$(AR) rcs $$@ $$^

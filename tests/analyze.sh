@@ -71,7 +71,7 @@ fi
 
 tools="" failed=""
 for tool in gcc clang-tidy cppcheck; do
-    has $tool || { echo "skipped: no $tool"; continue; }
+    has_or_says $tool || continue
     $tool --version | head -n 1
     logged one_file $tool "$room/fault.c"
     grep -q 'double-free\|doubleFree\|free released memory' "$room/log" || fail "$tool misses a block that is freed twice"

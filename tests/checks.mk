@@ -10,7 +10,7 @@ check-sanitize:
 	@sh tests/sanitizers.sh "$(CC)" "$(SANITIZE)"
 	CK_TIMEOUT_MULTIPLIER=5 $(MAKE) --no-print-directory B=build/sanitize CFLAGS="$(SANITIZE)" test
 
-# Every compiler, optimisation, C library and processor there is: no warning, no test fails, the same bits. An hour;
+# Every compiler, optimisation, C library and processor there is: no warning, no test fails, the same bits;
 # ONLY=musl or ONLY="clang -O2" restricts it; a PATH that begins with ccache's links makes the next run shorter.
 check-matrix:
 	@sh tests/matrix.sh
@@ -66,6 +66,6 @@ check-threads:
 # valgrind's memcheck on a short run: nothing read that was not set, no byte lost.
 check-valgrind: $(B)/check $(B)/lm
 	@sh tests/valgrind.sh $(B)
-# Each call of the system that lm makes fails once, or moves half: one line, and whole files.
+# Calls of the C library that lm makes fail, one after the other, or move half: one line, and whole files.
 check-faults: $(B)/lm $(B)/lm-faults
 	@sh tests/lm_faults.sh $(B)

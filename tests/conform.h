@@ -4,7 +4,7 @@
 
 #include "nn/safetensors.h"
 
-enum { CONFORM_OPERANDS = 8, CONFORM_KEYS = 16 }; /* at most, of a call: a join of 8; a call has no more */
+enum { CONFORM_OPERANDS = 8, CONFORM_KEYS = 16 }; /* of a call, at most: a join has 8 operands */
 
 typedef struct conform_call conform_call;
 

@@ -172,6 +172,11 @@ int __wrap_fflush(FILE *stream) {
 int __real_fclose(FILE *stream);
 int __wrap_fclose(FILE *stream);
 int __wrap_fclose(FILE *stream) {
+    if (fileno(stream) < 0 && comes(FAULT_NUMBER_fclose)) { /* a stream in memory has found no more of it */
+        __real_fclose(stream);
+        errno = ENOMEM;
+        return EOF;
+    }
     const swapped s = fill(FAULT_NUMBER_fclose, stream);
     const int result = __real_fclose(stream);
     if (s.kept < 0) return result;

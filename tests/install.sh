@@ -23,7 +23,6 @@ demand() { # title, a command that must be true
     logged "$@" || fail "$title"
     checked=$((checked + 1))
 }
-tried() { has "$1" || { echo "skipped: no $1"; false; }; }
 silent() { "$@" 2> "$room/errors" && ! grep . "$room/errors"; } # nothing on standard error
 listed() { (cd "$1" && find . ! -type d | sort); }
 in_tree() { make -s -C "$tree" CC="$cc" "$@"; }
@@ -70,7 +69,7 @@ declared() { # the functions of the headers, for a library
         tr -c 'A-Za-z0-9_(' '\n' | sed -n 's/^\(gr_[a-z0-9_]*\)(.*/\1/p' | sort -u
 }
 for name in $libraries; do
-    [ "$hows" != static ] && tried readelf || break
+    [ "$hows" != static ] && has_or_says readelf || break
     library="$prefix/lib/lib$name.so" major=${version%%.*}
     demand "links to links to $name" \
         [ "$(readlink "$library") $(readlink "$library.$major")" = "lib$name.so.$major lib$name.so.$version" ]
@@ -85,7 +84,7 @@ for name in $libraries; do
 done
 
 # -- Programs
-tried pkg-config || hows=
+has_or_says pkg-config || hows=
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib:$room"
 program() { # shared or static, library, standard, file and more
     how=$1 name=$2 standard=$3
@@ -127,7 +126,7 @@ done
 
 # -- Manual pages
 for renderer in "groff -ww -mandoc -Tutf8" "mandoc -T lint -W warning"; do
-    tried ${renderer%% *} || continue
+    has_or_says ${renderer%% *} || continue
     for page in man1/gradus-lm.1 man3/gradus.3; do
         demand "$page by $renderer" silent $renderer "$prefix/share/man/$page"
     done

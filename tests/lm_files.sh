@@ -140,7 +140,7 @@ wait $!
 check "a directory that is removed on the way" [ $? = 1 ]
 check "one line says what is gone" lines 1 err
 mkdir -p taken/model.safetensors
-check "a directory in the place of a file" fails 1 "is a directory; a file belongs there" train $run --steps 2 --out taken
+check "a directory in the place of a file" fails 1 "taken/model.safetensors: is a directory" train $run --steps 2 --out taken
 check "state of another model" eval 'fresh other; sed "s/width = 16/width = 32/" finished/config.txt > other/config.txt
     fails 1 "width is 16 in the file, 32 in the run" train --resume other --steps 40'
 check "a state cut off" eval 'fresh other; head -c 3000 finished/state.safetensors > other/state.safetensors

@@ -8,7 +8,7 @@
 /* clang-format off */
 #define SUITES(X)                                                            \
     X(tensor) X(views) X(random) X(print)                                    \
-    X(kernels) X(sums) X(matmul) X(threads) X(concurrent) X(guard) X(memory) \
+    X(kernels) X(sums) X(matmul) X(threads) X(concurrent) X(guard) X(memory) X(steps) \
     X(faults_memory) X(faults_files)                                         \
     X(ops) X(products) X(rows) X(conventions)                                \
     X(autograd) X(gradients) X(errors) X(refusals) X(depth)                  \

@@ -29,13 +29,7 @@ run "elementary functions in double" ulp64 --step 10
 run "the bits of a training, float" bits --check tests/golden.txt
 run "the bits of a training, double" bits64 --check tests/golden.txt
 run "gradients against difference quotients, in double" gradcheck
-mkdir "$room/corpora"
-run "the first inputs of the fuzz corpora" seeds "$room/corpora"
-(cd "$room/corpora" && find ./*/*) > "$room/inputs"
-[ -s "$room/inputs" ] || { echo "FAILED: build/seeds writes nothing"; exit 1; }
-while read -r input; do
-    logged cmp "$room/corpora/$input" "tests/fuzz/corpora/$input" || fail "a first input is not what build/seeds writes"
-done < "$room/inputs"
+run "the first inputs of the fuzz corpora" tests/seeds.sh "$build"
 for program in "$build"/fuzz/*; do
     target=${program##*/}
     run "fuzz corpus of $target" "$program" "tests/fuzz/corpora/${target%64}"

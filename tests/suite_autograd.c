@@ -274,6 +274,7 @@ TEST(backward_refuses_no_tensor_no_seed_and_what_an_error_left) {
     EXPECT_ERROR("backward: y was made after an error that has been cleared since");
     ck_assert(gr_is_inert(gr_requires_grad(inert)) && gr_is_inert(gr_grad(inert)) && gr_is_inert(gr_detach(inert)));
     ck_assert_ptr_eq(gr_retain_grad(inert), inert);
+    EXPECT_ERROR("requires_grad: x was made after an error that has been cleared since");
     gr_fail(ctx, "autograd", "on purpose");
     ck_assert(!gr_backward_from(x, x) && !gr_backward(x));
     ck_assert(gr_is_inert(gr_requires_grad(x)) && gr_is_inert(gr_grad(x)) && gr_is_inert(gr_detach(x)));

@@ -1,5 +1,5 @@
-# What the scripts of the checks share; each sources it before it works. They work from the top of the tree, with a room for
-# temporary files, and fail where nothing could be checked.
+# What the scripts of the checks share; each sources it first, before a relative path of its arguments is used (install.sh
+# resolves one). They work from the top of the tree, with a room for temporary files, and fail where nothing could be checked.
 # shellcheck shell=sh disable=SC2034
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MAKELEVEL MFLAGS                     # a build of a script has settings of its own
@@ -10,6 +10,7 @@ trap 'rm -rf "$room"' EXIT
 trap 'exit 1' HUP INT TERM
 
 has() { command -v "$1" > /dev/null 2>&1; }
+has_or_says() { has "$1" || { echo "skipped: no $1"; false; }; }
 missing() { # what
     echo "skipped: no $1; nothing could be checked"
     exit 1

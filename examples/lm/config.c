@@ -172,8 +172,8 @@ static void write_options(FILE *file, const lm_settings *set) {
 
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name) {
     lm_file file;
-    if (!lm_create(&file, ctx, set->out, name)) return;
+    if (!lm_begin_file(&file, ctx, set->out, name)) return;
     write_options(file.out, set);
-    lm_close(&file);
+    lm_end_file(&file);
     gr_context_reset(ctx);
 }

@@ -2,10 +2,10 @@
 
 #include "../gnuplot.h"
 
-bool lm_begin_script(lm_file *script, gr_context *ctx, const char *directory, const char *name, int width, int height) {
+bool lm_begin_script(lm_file *script, gr_context *ctx, lm_picture p) {
     char file[64];
-    snprintf(file, sizeof file, "%s.gp", name);
-    if (!lm_create(script, ctx, directory, file)) return false;
+    snprintf(file, sizeof file, "%s.gp", p.name);
+    if (!lm_begin_file(script, ctx, p.directory, file)) return false;
     fprintf(script->out,
             "# Draws %s.png, where this gnuplot can, and %s.svg in this directory: gnuplot %s.gp\n"
             "reset\n"
@@ -17,13 +17,13 @@ bool lm_begin_script(lm_file *script, gr_context *ctx, const char *directory, co
             "    set terminal svg noenhanced size %d,%d font 'sans,11' background rgb 'white'\n"
             "}\n"
             "set output '%s.'.kind\n",
-            name, name, name, width, height, width, height, name);
+            p.name, p.name, p.name, p.width, p.height, p.width, p.height, p.name);
     return true;
 }
 
 void lm_end_script(lm_file *script) {
     fputs("set output\n}\n", script->out);
-    lm_close(script);
+    lm_end_file(script);
 }
 
 bool lm_draw(const lm_settings *set, const char *directory, const char *name) {

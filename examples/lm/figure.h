@@ -5,8 +5,14 @@
 
 #include "attention.h"
 
-/* Begins a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. */
-bool lm_begin_script(lm_file *script, gr_context *ctx, const char *directory, const char *name, int width, int height);
+typedef struct lm_picture {
+    const char *directory, *name;
+    int width, height; /* in pixels */
+} lm_picture;
+
+/* Begins name.gp, a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. False,
+ * and nothing is to be ended, after an error. */
+bool lm_begin_script(lm_file *script, gr_context *ctx, lm_picture p);
 void lm_end_script(lm_file *script);
 
 /* Runs gnuplot on name.gp of the directory. False after a warning: there is no picture. */

@@ -16,11 +16,17 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
     return out;
 }
 
-bool lm_is_directory(gr_context *ctx, const char *path) {
+static bool is_directory(const char *path) {
     struct stat info;
-    const bool there = stat(path, &info) == 0;
-    if (!there && errno != ENOENT && errno != ENOTDIR) gr_fail(ctx, path, "cannot ask for it: %s", strerror(errno));
-    return there && S_ISDIR(info.st_mode);
+    errno = 0;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool lm_is_directory(gr_context *ctx, const char *path) {
+    const bool is = is_directory(path);
+    if (!is && errno && errno != ENOENT && errno != ENOTDIR)
+        gr_fail(ctx, path, "cannot be looked at: %s", strerror(errno));
+    return is;
 }
 
 bool lm_same_file(const char *a, const char *b) {
@@ -42,7 +48,7 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     for (char *at = strchr(part + 1, '/'); gr_ok(ctx) && at; at = strchr(at + 1, '/')) {
         *at = '\0';
         const int cause = mkdir(part, 0777) == 0 ? 0 : errno;
-        if (cause && !lm_is_directory(ctx, part))
+        if (cause && !is_directory(part))
             gr_fail(ctx, part, "cannot make the directory: %s",
                     cause == EEXIST ? "a file is in its place" : strerror(cause));
         *at = '/';
@@ -50,22 +56,16 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     return gr_ok(ctx);
 }
 
-bool lm_can_write(gr_context *ctx, const char *path) {
-    struct stat info;
-    if (gr_ok(ctx) && stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        gr_fail(ctx, path, "is %s; a file belongs there", S_ISDIR(info.st_mode) ? "a directory" : "not a regular file");
-    return gr_ok(ctx);
-}
-
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count) {
     for (size_t i = 0; i < count && gr_ok(ctx); i++) {
         char path[LM_PATH] = "";
-        lm_can_write(ctx, lm_path(ctx, path, directory, names[i]));
+        lm_path(ctx, path, directory, names[i]);
+        if (gr_ok(ctx)) gr_can_replace(ctx, path);
     }
     return gr_ok(ctx);
 }
 
-bool lm_create(lm_file *file, gr_context *ctx, const char *directory, const char *name) {
+bool lm_begin_file(lm_file *file, gr_context *ctx, const char *directory, const char *name) {
     *file = (lm_file){.ctx = ctx};
     lm_path(ctx, file->path, directory, name);
     if (!gr_ok(ctx)) return false;
@@ -74,7 +74,7 @@ bool lm_create(lm_file *file, gr_context *ctx, const char *directory, const char
     return file->out;
 }
 
-void lm_close(lm_file *file) {
+void lm_end_file(lm_file *file) {
     const bool whole = !ferror(file->out);
     if (fclose(file->out) != 0 || !whole) gr_fail(file->ctx, file->path, "no memory for its text");
     if (gr_ok(file->ctx)) {

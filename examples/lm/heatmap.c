@@ -15,7 +15,7 @@ static void write_data(gr_context *ctx, const char *directory, const char *name,
     gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, directory, file), 0); /* it may be longer than memory */
     gr_replace_write(&out, header, sizeof header - 1);
     const int64_t n = a->n;
-    for (int64_t i = 0; i < v.layers * v.heads; i++) {
+    for (int64_t i = 0; i < v.layers * v.heads && !out.cause; i++) {
         const int64_t layer = v.layer + i / v.heads, head = v.head + i % v.heads;
         const gr_real *weight = lm_head_of(a, layer, head);
         for (int64_t at = 0; at < n * n; at++) {
@@ -77,7 +77,7 @@ static void write_single(gr_context *ctx, const char *directory, const char *nam
     const int64_t n = a->n;
     const bool values = n <= READABLE;
     lm_file script;
-    if (!lm_begin_script(&script, ctx, directory, name, values ? 820 : 1100, values ? 720 : 980)) return;
+    if (!lm_begin_script(&script, ctx, (lm_picture){directory, name, values ? 820 : 1100, values ? 720 : 980})) return;
     write_labels(script.out, name, a);
     fprintf(script.out, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
             values,
@@ -122,7 +122,7 @@ static void write_sheet(gr_context *ctx, const char *directory, const char *name
     const double width = (double)(LEFT + v.heads * panel + (v.heads - 1) * GAP + RIGHT);
     const double height = (double)(TOP + v.layers * panel + (v.layers - 1) * GAP + BOTTOM);
     lm_file script;
-    if (!lm_begin_script(&script, ctx, directory, name, (int)width, (int)height)) return;
+    if (!lm_begin_script(&script, ctx, (lm_picture){directory, name, (int)width, (int)height})) return;
     write_labels(script.out, name, a);
     fprintf(script.out, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers,
             (long long)v.heads, (long long)v.layer + 1, (long long)v.head + 1);

@@ -60,13 +60,12 @@ bool lm_exists(const char *directory, const char *name); /* or the system cannot
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
-/* False, after an error, if a file that will be written, or one of several in a directory, is a directory or a device
+/* False, after an error, if one of several files that will be written in a directory is a directory or a device
  * already. */
-bool lm_can_write(gr_context *ctx, const char *path);
 bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
 
-/* A file of text that takes the older one's place as a whole, or not at all: in memory until it is closed. False, and
- * nothing is to be closed, after an error; it is kept in the context, as are those of lm_close. */
+/* A file of text that takes the older one's place as a whole, or not at all: in memory until it ends. False, and
+ * nothing is to be ended, after an error; it is kept in the context, as are those of lm_end_file. */
 typedef struct lm_file {
     gr_context *ctx;
     char path[LM_PATH];
@@ -74,8 +73,8 @@ typedef struct lm_file {
     char *text;
     size_t size;
 } lm_file;
-bool lm_create(lm_file *file, gr_context *ctx, const char *directory, const char *name);
-void lm_close(lm_file *file);
+bool lm_begin_file(lm_file *file, gr_context *ctx, const char *directory, const char *name);
+void lm_end_file(lm_file *file);
 
 /* config.txt under a name: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name);

@@ -1,5 +1,6 @@
 #include "lm.h"
 
+#include "nn/files.h"
 #include "nn/safetensors.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ int lm_logits(const lm_settings *set) {
         return lm_wrong_usage(set, "--out %.200s is read, and would be replaced", set->out);
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
-    lm_can_write(ctx, set->out);
+    gr_can_replace(ctx, set->out);
     gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     lm_text text = {.origin = set->text};
     text.bytes = text.owned = gr_ok(ctx) ? lm_read(ctx, set->text, &text.size) : NULL;

@@ -76,7 +76,7 @@ enum { WIDTH = 900, HEIGHT = 860 };
 
 bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram) {
     lm_file script;
-    if (!lm_begin_script(&script, ctx, directory, "loss", WIDTH, HEIGHT)) return false;
+    if (!lm_begin_script(&script, ctx, (lm_picture){directory, "loss", WIDTH, HEIGHT})) return false;
     if (isnan(bigram))
         fputs("bigram = NaN\n", script.out);
     else

@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include "nn/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -166,7 +168,8 @@ static void check_directory(const lm_run *run) {
     char path[LM_PATH] = "", line[256];
     int64_t steps = 0;
     lm_path(run->ctx, path, set->out, LM_LOG);
-    FILE *log = lm_can_write(run->ctx, path) ? fopen(path, "r") : NULL; /* a pipe would never open */
+    FILE *log =
+        gr_ok(run->ctx) && gr_can_replace(run->ctx, path) ? fopen(path, "r") : NULL; /* a pipe would never open */
     while (log && fgets(line, sizeof line, log)) steps = strtoll(line, NULL, 10);
     if (log) (void)fclose(log); /* only read */
     gr_fail(run->ctx, set->out,

@@ -192,7 +192,7 @@ static bool ready(gr_tensor *y, FILE *out) {
 void gr_explain(gr_tensor *loss, FILE *out) {
     if (!ready(loss, out)) return;
     gr_context *ctx = loss->ctx;
-    gr_arena before = ctx->step;
+    const gr_mark before = gr_mark_step(ctx);
     graph g;
     if (collect(loss, &g)) {
         row r;
@@ -208,7 +208,7 @@ void gr_explain(gr_tensor *loss, FILE *out) {
             print_row(out, &r, width);
         }
     }
-    gr_arena_rewind(&ctx->step, &before);
+    gr_rewind_step(ctx, &before);
 }
 
 /* -- Mermaid ------------------------------------------------------------------------------------------------------- */
@@ -255,7 +255,7 @@ static void put_node(FILE *out, const graph *g, const gr_node *n) {
 
 void gr_graph_mermaid(gr_tensor *y, FILE *out) {
     if (!ready(y, out)) return;
-    gr_arena before = y->ctx->step;
+    const gr_mark before = gr_mark_step(y->ctx);
     graph g;
     if (collect(y, &g)) {
         char shape[CELL];
@@ -267,5 +267,5 @@ void gr_graph_mermaid(gr_tensor *y, FILE *out) {
         }
         for (int k = 0; k < g.nodes; k++) put_node(out, &g, g.node[k]);
     }
-    gr_arena_rewind(&y->ctx->step, &before);
+    gr_rewind_step(y->ctx, &before);
 }

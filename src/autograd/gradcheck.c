@@ -51,12 +51,11 @@ static double value_of(const check *c, gr_tensor *y) {
 
 /* L at the inputs as they are now; the memory it took is taken back. */
 static double evaluate(const check *c) {
-    gr_arena before = c->ctx->step;
+    const gr_mark before = gr_mark_step(c->ctx);
     gr_no_grad_begin(c->ctx);
     double value = value_of(c, c->f(c->ctx, c->inputs, c->arg));
     gr_no_grad_end(c->ctx);
-    gr_arena_rewind(&c->ctx->step, &before);
-    c->ctx->free_tensors = NULL; /* they may lie in what was taken back */
+    gr_rewind_step(c->ctx, &before);
     return value;
 }
 

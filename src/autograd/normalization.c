@@ -96,14 +96,14 @@ static gr_tensor *normalize(const gr_op *op, int count, gr_tensor *const *in, do
     norm_task t = {
         .kernels = ctx->kernels, .n = (size_t)n, .center = op == &gr_op_layernorm, .eps = eps > 0 ? eps : default_eps};
     gr_tensor *y = gr_new(ctx, op->name, false, x->shape), *rows = gr_contiguous(x);
-    const int64_t count_rows = gr_numel(x) / n;
-    t.of_row = gr_alloc_array(ctx, false, count_rows, sizeof *t.of_row);
+    const int64_t row_count = gr_numel(x) / n;
+    t.of_row = gr_alloc_array(ctx, false, row_count, sizeof *t.of_row);
     gr_tensor *weight = in[1] ? gr_contiguous(in[1]) : NULL;
     gr_tensor *bias = count > 2 && in[2] ? gr_contiguous(in[2]) : NULL;
     if (!gr_ok(ctx)) return gr_inert(ctx);
     t.x = rows->data, t.out = y->data;
     t.w = weight ? weight->data : NULL, t.b = bias ? bias->data : NULL;
-    gr_parallel_rows((size_t)count_rows, GR_COST_OF_TERM * t.n, norm_row, &t);
+    gr_parallel_rows((size_t)row_count, GR_COST_OF_TERM * t.n, norm_row, &t);
     return gr_record(op, y, count, in, &t, sizeof t);
 }
 

@@ -78,7 +78,7 @@ static void reduce_rows(row_function *of_row, gr_tensor *y, gr_tensor *x, unsign
 
 static gr_tensor *means(gr_tensor *x, const reduced *r) {
     gr_tensor *mean = gr_new(x->ctx, "mean", false, r->kept);
-    reduce_rows(gr_centred_mean, mean, x, r->set);
+    reduce_rows(gr_mean_of, mean, x, r->set);
     return mean;
 }
 

@@ -84,16 +84,4 @@ bool gr_have_gradients_apart(gr_tensor *a, gr_tensor *b);
  * those that add; every operand has a shape that broadcasts to that of the node's output. */
 void gr_add_gradient(gr_node *n, int i, gr_map_name map, double t, int count, gr_tensor *const *operands);
 
-/* The mean of a row, taken around its first element: of equal numbers it is that number, and their variance 0, to the
- * last bit. */
-static inline gr_real gr_centred_mean(const gr_kernels *k, size_t n, const gr_real *x) {
-    return x[0] + k->sum(n, x, x[0]) / (gr_real)n;
-}
-
-/* The same and what it lacks, its mean taken around itself: close numbers keep the digits in which they differ. */
-static inline gr_center gr_center_of(const gr_kernels *k, size_t n, const gr_real *x) {
-    const gr_real mean = gr_centred_mean(k, n, x);
-    return (gr_center){mean, k->sum(n, x, mean) / (gr_real)n};
-}
-
 #endif

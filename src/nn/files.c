@@ -77,11 +77,11 @@ static int open_directory(gr_context *ctx, const char *path) {
     return open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A new name, or a regular file: root could rename a file over /dev/null. */
-static bool may_be_replaced(gr_context *ctx, const char *path) {
+bool gr_can_replace(gr_context *ctx, const char *path) {
     struct stat info;
-    if (stat(path, &info) != 0) return errno == ENOENT;
-    return is_regular(ctx, path, &info);
+    if (stat(path, &info) == 0) return is_regular(ctx, path, &info);
+    if (errno != ENOENT) gr_fail_errno(ctx, path, "write");
+    return errno == ENOENT;
 }
 
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) {
@@ -94,7 +94,7 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
         return r;
     }
     snprintf(r.beside, room, "%s.tmp", path);
-    note_failure(&r, may_be_replaced(ctx, path));
+    note_failure(&r, gr_can_replace(ctx, path));
     if (!r.cause) note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
     if (!r.cause)

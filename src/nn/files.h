@@ -35,8 +35,11 @@ typedef struct gr_replacing {
     uint8_t *buffer;
 } gr_replacing;
 
-/* For so many bytes; a file that would be larger than the process may write is refused before it is begun, and so is
- * the place of a directory, a device or a pipe. */
+/* Only a new name, or a regular file, is replaced: root could rename a file over /dev/null. False after an error. */
+bool gr_can_replace(gr_context *ctx, const char *path);
+
+/* For so many bytes (0: not known); a file that would be larger than the process may write is refused before it is
+ * begun. */
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size);
 void gr_replace_write(gr_replacing *r, const void *bytes, size_t n);
 /* Flushes to the disk, renames, flushes the directory. False after an error; then the old file is as it was, and

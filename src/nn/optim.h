@@ -1,8 +1,8 @@
 /* Optimisers. An optimiser updates every parameter of its context from its gradient; after an error in the context it
- * does nothing, so a step with an error cannot touch a weight. A gradient that is not finite stops a
- * step only if gr_clip_grad_norm has looked before: with INFINITY it looks, and scales nothing. An optimiser keeps a
- * state for each parameter that exists when it is made: make the model first. A step that finds other parameters, or a
- * learning rate that is negative or not finite, is an error and changes nothing. */
+ * does nothing, so a step with an error cannot touch a weight. A gradient that is not finite stops a step only if
+ * gr_clip_grad_norm has looked before: with INFINITY it looks, and scales nothing. An optimiser keeps a state for each
+ * parameter that exists when it is made: make the model first. A step that finds other parameters, or a learning rate
+ * that is negative or not finite, is an error and changes nothing. */
 #ifndef GR_OPTIM_H
 #define GR_OPTIM_H
 

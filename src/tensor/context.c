@@ -35,14 +35,19 @@ void gr_context_free(gr_context *ctx) {
     for (gr_cleanup *c = ctx->cleanups; c; c = c->next) c->run(c->arg);
     gr_arena_free(&ctx->step);
     gr_arena_free(&ctx->forever);
+    gr_arena_free(&ctx->tensors[0]);
+    gr_arena_free(&ctx->tensors[1]);
     free(ctx->parameters);
     free(ctx);
 }
 
 void gr_context_reset(gr_context *ctx) {
     if (!ctx || ctx == &no_context) return;
+    for (gr_tensor *x = ctx->latest; x; x = x->earlier) x->data = NULL, x->shape = GR_SCALAR, x->name = NULL;
+    ctx->latest = ctx->free_tensors = NULL;
+    ctx->turn = 1 - ctx->turn;
+    gr_arena_reset(&ctx->tensors[ctx->turn]);
     gr_arena_reset(&ctx->step);
-    ctx->free_tensors = NULL;
     ctx->tape = NULL;
     gr_profile_event(ctx, "reset", "step", 0, 0);
 }
@@ -84,21 +89,53 @@ void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
 
 const char *gr_context_isa(const gr_context *ctx) { return ctx && ctx->kernels ? ctx->kernels->name : ""; }
 
-size_t gr_context_bytes(const gr_context *ctx) { return ctx ? ctx->forever.used + ctx->step.used : 0; }
+size_t gr_context_bytes(const gr_context *ctx) {
+    return ctx ? ctx->forever.used + ctx->step.used + ctx->tensors[ctx->turn].used : 0;
+}
 
 gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
 
-void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
-    if (!gr_ok(ctx)) return NULL;
-    void *memory = gr_arena_alloc(persistent ? &ctx->forever : &ctx->step, bytes);
+static void *alloc_in(gr_arena *arena, gr_context *ctx, size_t bytes) {
+    void *memory = gr_arena_alloc(arena, bytes);
     if (!memory)
         gr_fail(ctx, "out of memory", "%zu bytes (%.1f MiB) could not be had", bytes, (double)bytes / (1 << 20));
     return memory;
 }
 
+void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
+    return gr_ok(ctx) ? alloc_in(persistent ? &ctx->forever : &ctx->step, ctx, bytes) : NULL;
+}
+
 void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size) {
     const uint64_t n = (uint64_t)count;
     return gr_alloc(ctx, persistent, n <= SIZE_MAX / size ? (size_t)n * size : SIZE_MAX);
+}
+
+gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent) {
+    if (!gr_ok(ctx)) return NULL;
+    gr_tensor *x = alloc_in(persistent ? &ctx->forever : &ctx->tensors[ctx->turn], ctx, sizeof *x);
+    if (!x) return NULL;
+    *x = (gr_tensor){.ctx = ctx, .persistent = persistent, .earlier = persistent ? NULL : ctx->latest};
+    if (!persistent) ctx->latest = x;
+    return x;
+}
+
+bool gr_is_there(const gr_tensor *x, const char *where, const char *label) {
+    if (x && gr_is_inert(x))
+        gr_fail(x->ctx, where,
+                x == gr_inert(x->ctx) ? "%s was made after an error that has been cleared since"
+                                      : "%s is of an earlier step; gr_keep holds what is used in more than one",
+                label);
+    return !gr_is_inert(x);
+}
+
+gr_mark gr_mark_step(const gr_context *ctx) { return (gr_mark){ctx->step, ctx->tensors[ctx->turn], ctx->latest}; }
+
+void gr_rewind_step(gr_context *ctx, const gr_mark *since) {
+    gr_arena_rewind(&ctx->step, &since->step);
+    gr_arena_rewind(&ctx->tensors[ctx->turn], &since->tensors);
+    ctx->latest = since->latest;
+    ctx->free_tensors = NULL; /* they may lie in what was taken back */
 }
 
 void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg) {

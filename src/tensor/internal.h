@@ -23,6 +23,7 @@ struct gr_tensor {
     struct gr_node *node; /* the tape's entry that made it; NULL: a leaf */
 
     gr_tensor *next_free; /* while it waits in the pool */
+    gr_tensor *earlier;   /* made before it in the step */
 };
 
 /* Called when the context is freed: closes a file, unmaps a corpus. */
@@ -42,6 +43,9 @@ struct gr_context {
     gr_tensor inert;
     const gr_kernels *kernels;
     gr_arena forever, step;
+    gr_arena tensors[2];     /* of this step and of the one before, in turn: without their numbers */
+    int turn;                /* which is this step's */
+    gr_tensor *latest;       /* of this step */
     gr_tensor *free_tensors; /* the pool, of this step */
     gr_cleanup *cleanups;
     gr_real *scratch; /* of the matrix product, for scratch_threads threads */
@@ -63,6 +67,22 @@ gr_tensor *gr_inert(gr_context *ctx);
  * count elements: also where their bytes are more than size_t counts. */
 void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes);
 void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size);
+
+/* A tensor that has its context and nothing else yet; NULL as above. Those of a step have memory of their own, which
+ * rests for a step before it is used again: until then gr_context_reset has made them inert, and what still uses one
+ * is told so. */
+gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent);
+
+/* False for NULL, and after an error for a tensor that is inert: it was made after an error, or in an earlier step. */
+bool gr_is_there(const gr_tensor *x, const char *where, const char *label);
+
+/* Takes back what the step has taken since. */
+typedef struct gr_mark {
+    gr_arena step, tensors;
+    gr_tensor *latest;
+} gr_mark;
+gr_mark gr_mark_step(const gr_context *ctx);
+void gr_rewind_step(gr_context *ctx, const gr_mark *since);
 
 /* Calls run(arg) when the context is freed, the latest first; at once when there is no memory to remember it. */
 void gr_on_free(gr_context *ctx, void (*run)(void *), void *arg);

@@ -42,10 +42,12 @@ static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mas
     gr_tensor *x = w->tensor;
     const int64_t keys = scores.dim[scores.ndim - 1]; /* and positions at which a query sees any */
     gr_shape common;
-    if (gr_is_inert(x))
-        gr_fail(ctx, where, "a tensor of the mask is NULL or was made after an error");
+    if (!x || !x->ctx->kernels) /* or made of NULL */
+        gr_fail(ctx, where, "a tensor of the mask is NULL");
     else if (x->ctx != ctx)
         gr_fail(ctx, where, "%s belongs to another context", gr_show(x, "the mask's tensor"));
+    else if (!gr_is_there(x, where, "a tensor of the mask"))
+        return false;
     else if (w->kind == GR_MASK_TENSOR &&
              (!gr_shape_broadcast(x->shape, scores, &common) || !gr_shape_equal(common, scores)))
         gr_fail(ctx, where, "%s does not broadcast to the scores %s", gr_show(x, "allow"), gr_show_shape(ctx, scores));

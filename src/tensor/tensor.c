@@ -5,6 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Contiguous, of these numbers. */
+static void become(gr_tensor *x, gr_real *data, gr_shape shape) {
+    *x = (gr_tensor){.ctx = x->ctx, .persistent = x->persistent, .earlier = x->earlier, .data = data, .shape = shape};
+    gr_shape_strides(shape, x->stride);
+}
+
 gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape shape) {
     if (!gr_ok(ctx)) return gr_inert(ctx);
     if (shape.ndim < 0 || shape.ndim > GR_MAX_DIMS) {
@@ -16,18 +22,19 @@ gr_tensor *gr_new(gr_context *ctx, const char *where, bool persistent, gr_shape 
         gr_fail(ctx, where, "shape %s has a negative size or too many elements", gr_show_shape(ctx, shape));
         return gr_inert(ctx);
     }
-    gr_tensor *x = gr_alloc(ctx, persistent, sizeof *x);
+    gr_tensor *x = gr_alloc_tensor(ctx, persistent);
     gr_real *data = gr_alloc_array(ctx, persistent, n, sizeof *data);
     if (!x || !data) return gr_inert(ctx);
-    *x = (gr_tensor){.ctx = ctx, .data = data, .shape = shape, .persistent = persistent};
-    gr_shape_strides(shape, x->stride);
+    become(x, data, shape);
     return x;
 }
 
 gr_tensor *gr_view(gr_tensor *x, gr_shape shape, const int64_t *stride, int64_t offset) {
-    gr_tensor *view = gr_alloc(x->ctx, false, sizeof *view);
+    gr_tensor *view = gr_alloc_tensor(x->ctx, false);
     if (!view) return gr_inert(x->ctx);
-    *view = (gr_tensor){.ctx = x->ctx, .data = x->data + offset, .shape = shape, .name = x->name};
+    view->data = x->data + offset;
+    view->shape = shape;
+    view->name = x->name;
     memcpy(view->stride, stride, (size_t)shape.ndim * sizeof *stride);
     return view;
 }
@@ -61,8 +68,7 @@ gr_tensor *gr_pool_take(gr_context *ctx, gr_shape shape) {
         gr_tensor *x = *link;
         if (gr_shape_numel(x->shape) != numel) continue;
         *link = x->next_free;
-        *x = (gr_tensor){.ctx = ctx, .data = x->data, .shape = shape};
-        gr_shape_strides(shape, x->stride);
+        become(x, x->data, shape);
         return x;
     }
     return gr_new(ctx, "gradient", false, shape);
@@ -132,7 +138,7 @@ gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, 
 }
 
 gr_tensor *gr_keep(gr_tensor *x) {
-    if (!x || gr_is_inert(x)) return gr_inert(x ? x->ctx : NULL);
+    if (!gr_is_there(x, "keep", "x")) return gr_inert(x ? x->ctx : NULL);
     gr_tensor *y = gr_new(x->ctx, "keep", true, x->shape);
     if (gr_is_inert(y)) return y;
     gr_run_map(GR_MAP_copy, 0, y, 1, &x);
@@ -140,7 +146,7 @@ gr_tensor *gr_keep(gr_tensor *x) {
 }
 
 gr_tensor *gr_named(gr_tensor *x, const char *name) {
-    if (!x || gr_is_inert(x) || !name) return x ? x : gr_inert(NULL);
+    if (!gr_is_there(x, "named", "x") || !name) return x ? x : gr_inert(NULL);
     size_t size = strlen(name) + 1;
     char *copy = gr_alloc(x->ctx, x->persistent, size);
     if (!copy) return gr_inert(x->ctx);
@@ -168,7 +174,7 @@ int64_t gr_stride(const gr_tensor *x, int axis) {
 }
 
 double gr_item(gr_tensor *x) {
-    if (gr_is_inert(x)) return (double)NAN;
+    if (!gr_is_there(x, "item", "x")) return (double)NAN;
     if (gr_numel(x) != 1) {
         gr_fail(x->ctx, "item", "%s has %lld elements; one is needed", gr_show(x, "x"), (long long)gr_numel(x));
         return (double)NAN;
@@ -177,7 +183,7 @@ double gr_item(gr_tensor *x) {
 }
 
 bool gr_to_array(gr_tensor *x, gr_real *out) {
-    if (gr_is_inert(x) || !out || !gr_ok(x->ctx)) return false;
+    if (!gr_is_there(x, "to_array", "x") || !out || !gr_ok(x->ctx)) return false;
     gr_tensor y = {.ctx = x->ctx, .data = out, .shape = x->shape};
     gr_shape_strides(x->shape, y.stride);
     gr_run_map(GR_MAP_copy, 0, &y, 1, &x);

@@ -5,6 +5,7 @@
 
 #include "../real.h"
 
+/* Before the other includes: where -m32 finds no headers, this is still what the compiler says. */
 #if FLT_EVAL_METHOD != 0
 #    error "gradus: float must be rounded to float (x86: -msse2 -mfpmath=sse, s390: -fexcess-precision=fast)"
 #endif

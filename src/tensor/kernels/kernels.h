@@ -124,6 +124,18 @@ typedef struct gr_kernels {
     void (*sgd)(size_t n, gr_real *w, const gr_real *g, gr_real *velocity, double lr, double momentum, double decay);
 } gr_kernels;
 
+/* The mean of n numbers, taken around the first: of equal ones it is that number, and their variance 0, to the last
+ * bit. */
+static inline gr_real gr_mean_of(const gr_kernels *k, size_t n, const gr_real *x) {
+    return x[0] + k->sum(n, x, x[0]) / (gr_real)n;
+}
+
+/* The mean in two parts, as rounded and what rounding has lost: close numbers keep the digits in which they differ. */
+static inline gr_center gr_center_of(const gr_kernels *k, size_t n, const gr_real *x) {
+    const gr_real mean = gr_mean_of(k, n, x);
+    return (gr_center){mean, k->sum(n, x, mean) / (gr_real)n};
+}
+
 /* The table named by GRADUS_ISA, or the best that this processor has; NULL for a name that is unknown or cannot run
  * here. */
 const gr_kernels *gr_kernels_select(const char *wanted);
