@@ -162,8 +162,58 @@ done
 check "help" eval 'call help && says "lm logits"'
 check "version" eval 'call --version && says "gradus [0-9]"'
 
-mkdir broken
+# -- What a command reads it does not replace
+cp -r a kept
+for name in config.txt.new state.safetensors.new attention.svg attention.png loss.png loss.svg loss.gp.tmp model.safetensors.new.tmp; do
+    cp "$text" kept/$name
+    check "$name that is read" fails 1 "kept/$name: is read, and would be replaced by lm train" train --resume kept --steps 21 --data kept/$name
+    check "$name is still there" cmp "$text" kept/$name
+    rm kept/$name
+done
+check "a file of options that is read" eval 'cp a/config.txt kept/loss.gp
+    fails 1 "kept/loss.gp: is read, and would be replaced" train --overwrite --config kept/loss.gp --out kept'
+check "a run's own configuration can be read" call train --overwrite --config kept/config.txt --out kept
+printf the > kept/attend.tsv
+check "a prompt that is read" fails 1 "kept/attend.tsv: is read, and would be replaced by lm attend" attend --model kept --prompt-file kept/attend.tsv
+check "is as it was" [ "$(cat kept/attend.tsv)" = the ]
+rm kept/attend.tsv
+cp -r kept before
+for name in model.safetensors last.safetensors state.safetensors config.txt log.tsv attention.tsv; do
+    for model_is in kept kept/last.safetensors; do
+        check "$name of the run" fails 1 "kept/$name .*and would be replaced" logits --model $model_is --text p --out kept/$name
+    done
+done
+check "the run is as it was" diff -r before kept
+
+# -- Commands to be copied: a shell reads them as they are meant
+for name in "run one" "l'eau" "-x" 'a$(b)'; do
+    call train $run --steps 1 --out="$name"
+    sed -n 's/.*; \(.* sample .*\) writes more$/\1/p' err > command
+    check "the command for \"$name\"" eval 'says sample command && sh ./command > copied && [ -s copied ]'
+    call train --data "$text" --out="$name"
+    sed -n 's/.*\(--resume .*\) goes on, another.*/lm train \1 --steps 2/p' err > command
+    check "the other one for \"$name\"" eval 'says resume command && (lm() { "$lm" "$@"; }; . ./command) && lines 3 "./$name/log.tsv"'
+done
+ln -s "$lm" "an lm"
+check "the name of the program" eval '"./an lm" train $run --steps 1 --out e 2> err; says "; '"'./an lm'"' sample" err'
+
+# -- What is said of a text that has gone, or has other bytes
+check "a text that a configuration names" eval 'mkdir elsewhere; cd elsewhere
+    fails 1 "$text: cannot open: No such file or directory; --data FILE says where it is now" train --config ../a/config.txt --out r; s=$?; cd ..; [ $s = 0 ]'
+check "standard input again" eval 'head -c 3000 "$text" | "$lm" train $model --data - --steps 2 --eval-batches 1 --out piped
+    fails 1 "standard input: is empty; .* pipe the text in again" train --resume piped --steps 3 < /dev/null'
+check "nothing on standard input" eval 'fails 1 "standard input: has 0 bytes to learn from, needs at least 17" train --data - $model --out x < /dev/null'
+printf 'the ~' > foreign.txt
+for command in "eval --data" "sample --prompt-file" "logits --out x.st --text"; do
+    check "a foreign byte" fails 1 "foreign.txt: '~' (0x7E) at offset 4 did not occur in the training text (60 different bytes); a model trained with --tokenizer bytes reads" \
+        $command foreign.txt --model a
+done
+
+mkdir broken bare
 echo hello > broken/log.tsv
+ln -s loop loop
+: > empty.txt
+printf the > l.st.tmp
 # -- Wrong usage: status, what the line says, the words
 while IFS='|' read -r status words arguments; do
     check "wrong usage" fails "$status" "$words" $arguments
@@ -206,8 +256,17 @@ done <<TABLE
 1|the model sees 16 at a time|attend --model a --prompt 01234567890123456
 1|none/log.tsv: cannot open|plot --model none
 1|is not a log of lm train|plot --model broken
-2|is read, and would be replaced|logits --model a --text p --out p
-2|is read, and would be replaced|logits --model a --text p --out a/model.safetensors
+1|loop: .*Too many levels of symbolic links|train --resume loop
+1|loop.*Too many levels of symbolic links|train --data $text --out loop
+1|loop.*Too many levels of symbolic links|train $run --out loop
+1|loop.*Too many levels of symbolic links|sample --model loop
+1|bare: holds no training (no config.txt)|train --resume bare
+1|bare: holds no model (no model.safetensors)|sample --model bare
+1|bare: holds no training (no log.tsv)|plot --model bare
+1|empty.txt: has 0 bytes to learn from, needs at least 17|train --data empty.txt $model --out x
+1|empty.txt: 0 bytes to measure; at least 2 are needed|eval --model a --data empty.txt
+1|p is read, and would be replaced|logits --model a --text p --out p
+1|l.st is read, and would be replaced|logits --model a --text l.st.tmp --out l.st
 1|not a regular file|logits --model a --text p --out /dev/null
 TABLE
 finish

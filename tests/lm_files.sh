@@ -13,11 +13,16 @@ check "a run of 20 steps" call train $run --steps 20 --out finished
 # -- Signals. A run of 2000 steps is stopped in its middle; the resumed one ends where the undisturbed one does.
 long="$run --steps 2000 --eval-interval 200 --quiet"
 check "an undisturbed run" call train $long --out whole
-for signal in INT:130 TERM:143; do
-    "$lm" train $long --out stopped > out 2> err &
-    wait_for stopped/state.safetensors
-    kill -s ${signal%:*} $!
-    wait $!
+stop_by() { # a signal, when a file is there; lm is in front: a script has what it runs in the background ignore INT
+    rm -f pid
+    (wait_for "$2" && wait_for pid && kill -s "$1" "$(cat pid)") &
+    shift 2
+    sh -c 'echo $$ > pid.new && mv pid.new pid && exec "$0" "$@"' "$lm" "$@" > out 2> err
+}
+signals="INT:130 TERM:143"
+[ -z "$(sh -c 'kill -s INT $$; echo ignored')" ] || signals=TERM:143 # these tests are in the background themselves
+for signal in $signals; do
+    stop_by ${signal%:*} stopped/state.safetensors train $long --out stopped
     status=$?
     check "status of ${signal%:*}" [ "$status" = ${signal#*:} ]
     check "a stopped run says nothing" [ ! -s err ]
@@ -27,6 +32,14 @@ for signal in INT:130 TERM:143; do
     check "to the same end" same whole stopped
     rm -rf stopped
 done
+
+"$lm" train $run --steps 300 --out ignoring --quiet > out 2> err & # which the shell has ignore INT
+wait_for ignoring/state.safetensors
+kill -s INT $! 2> /dev/null
+wait $!
+status=$?
+check "an ignored signal stays so" eval '[ $status = 0 ] && lines 301 ignoring/log.tsv'
+rm -rf ignoring
 
 # A signal while a sample is written: the step that is done is saved; one that comes with the report ends nothing.
 wait_for_text() { # in a file, up to ten seconds
@@ -41,9 +54,9 @@ check "an undisturbed run with samples" call train $samples --out whole --bytes 
 rm -f out
 "$lm" train $samples --out sampling --bytes 30000 > out 2> err &
 wait_for_text "^--- step 7" out
-kill -s INT $!
+kill -s TERM $!
 wait $!
-check "status of INT in a sample" [ $? = 130 ]
+check "status of TERM in a sample" [ $? = 143 ]
 check "it says where it stopped" says "^stopped after step 7;" err
 check "and has saved that step" [ -e sampling/state.safetensors ]
 check "which the run goes on from" eval 'call train --resume sampling --bytes 20; says "^goes on with step 8" err'
@@ -51,15 +64,15 @@ check "to the same end, too" same whole sampling
 rm -f out
 "$lm" train $run --steps 2 --out reported --bytes 30000 > out 2> err &
 wait_for_text "^bigram loss" out
-kill -s INT $!
+kill -s TERM $!
 wait $!
-check "status of INT in the report" [ $? = 130 ]
+check "status of TERM in the report" [ $? = 143 ]
 check "a run that is done does not go on" eval '! says "goes on" err'
 rm -rf whole sampling reported
 "$lm" train $long --steps 100000 --out two > out 2> err2 &
 wait_for two/state.safetensors
 check "a second training in the directory" fails 1 "two: another training writes into it" train $run --steps 2 --out two
-kill -s INT $!
+kill -s TERM $!
 wait $!
 check "the first is as it was" [ ! -s err2 ]
 rm -rf two
@@ -67,12 +80,12 @@ rm -rf two
 "$lm" train $run --steps 2 --accumulation 65536 --out slow --quiet > out 2> err & # a step takes half a minute
 wait_for slow/log.tsv
 sleep 0.1
-kill -s INT $!
+kill -s TERM $!
 sleep 0.1
 check "the first signal waits for the step" kill -0 $!
-kill -s INT $!
+kill -s TERM $!
 wait $!
-check "a second one does not" [ $? = 130 ]
+check "a second one does not" [ $? = 143 ]
 
 # -- Killed at random times, until it is done
 killed="$run --steps 6000 --eval-interval 120 --quiet"

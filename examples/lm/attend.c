@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The layers and heads that --layer and --head want. */
 static lm_view wanted_view(gr_context *ctx, const lm_settings *set, const gr_gpt *gpt) {
@@ -14,17 +13,6 @@ static lm_view wanted_view(gr_context *ctx, const lm_settings *set, const gr_gpt
     const bool every_layer = set->layer == 0, every_head = set->head == 0;
     return (lm_view){every_layer ? 0 : set->layer - 1, every_layer ? layers : 1, every_head ? 0 : set->head - 1,
                      every_head ? heads : 1};
-}
-
-/* --out, else the directory that the model is in. */
-static const char *directory(gr_context *ctx, const lm_settings *set, char out[LM_PATH]) {
-    if (*set->out) return set->out;
-    if (lm_is_directory(ctx, set->model)) return set->model;
-    const char *slash = strrchr(set->model, '/');
-    if (!slash) return ".";
-    if (snprintf(out, LM_PATH, "%.*s", (int)(slash - set->model + 1), set->model) >= LM_PATH)
-        gr_fail(ctx, "--model", "the path is longer than %d bytes", LM_PATH - 1);
-    return out;
 }
 
 static void check_text(gr_context *ctx, const gr_gpt *gpt, lm_text text) {
@@ -41,6 +29,9 @@ int lm_attend(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
     char path[LM_PATH];
+    const char *out = *set->out ? set->out : lm_home(ctx, set->model, path);
+    lm_spare(ctx, set, out, set->model);
+    lm_spare(ctx, set, out, set->prompt_file);
     gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     const lm_text text = lm_prompt(ctx, set);
     check_text(ctx, gpt, text);
@@ -50,7 +41,6 @@ int lm_attend(const lm_settings *set) {
     if (ids) {
         lm_attention a = lm_attention_of(gpt, &tokenizer, ids, n);
         if (gr_ok(ctx)) lm_print_attention(&a, view);
-        const char *out = directory(ctx, set, path);
         if (gr_ok(ctx) && lm_make_directory(ctx, out)) {
             const bool drawn = lm_draw_attention(set, ctx, out, "attend", &a, view);
             if (gr_ok(ctx))

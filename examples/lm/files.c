@@ -36,10 +36,38 @@ bool lm_same_file(const char *a, const char *b) {
 
 const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
 
-bool lm_exists(const char *directory, const char *name) {
-    char path[LM_PATH];
-    const bool fits = snprintf(path, sizeof path, "%s/%s", directory, name) < LM_PATH;
-    return fits && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR));
+bool lm_exists(gr_context *ctx, const char *directory, const char *name) {
+    char path[LM_PATH] = "";
+    lm_path(ctx, path, directory, name);
+    if (!gr_ok(ctx)) return false;
+    const bool there = access(path, F_OK) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) gr_fail(ctx, path, "cannot be looked at: %s", strerror(errno));
+    return there;
+}
+
+void lm_check_holds(gr_context *ctx, const char *directory, const char *what, const char *name) {
+    if (lm_is_directory(ctx, directory) && !lm_exists(ctx, directory, name))
+        gr_fail(ctx, directory, "holds no %s (no %s)", what, name);
+}
+
+const char *lm_home(gr_context *ctx, const char *model, char out[LM_PATH]) {
+    if (lm_is_directory(ctx, model)) return model;
+    const char *slash = strrchr(model, '/');
+    if (!slash) return ".";
+    if (snprintf(out, LM_PATH, "%.*s", (int)(slash - model + 1), model) >= LM_PATH)
+        gr_fail(ctx, "--model", "the path is longer than %d bytes", LM_PATH - 1);
+    return out;
+}
+
+const char *lm_quoted(char out[LM_PATH], const char *path) {
+    static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:@%";
+    const bool safe = *path && !path[strspn(path, SAFE)];
+    const char *quote = safe ? "" : "'";
+    int length = snprintf(out, LM_PATH, "%s%s", *path == '-' ? "./" : "", quote); /* "-x" would be an option */
+    for (; *path && length < LM_PATH; path++)
+        length += snprintf(out + length, (size_t)(LM_PATH - length), *path == '\'' ? "'\\%c'" : "%c", *path);
+    if (length < LM_PATH) snprintf(out + length, (size_t)(LM_PATH - length), "%s", quote);
+    return out;
 }
 
 bool lm_make_directory(gr_context *ctx, const char *path) {
@@ -50,20 +78,73 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
         const int cause = mkdir(part, 0777) == 0 ? 0 : errno;
         if (cause && !is_directory(part))
             gr_fail(ctx, part, "cannot make the directory: %s",
-                    cause == EEXIST ? "a file is in its place" : strerror(cause));
+                    errno == ELOOP    ? strerror(ELOOP)
+                    : cause == EEXIST ? "a file is in its place"
+                                      : strerror(cause));
         *at = '/';
     }
     return gr_ok(ctx);
 }
 
-bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count) {
-    for (size_t i = 0; i < count && gr_ok(ctx); i++) {
+/* -- What may be replaced ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    unsigned commands;
+    const char *name;
+} written[] = {
+    {LM_TRAIN, LM_MODEL},
+    {LM_TRAIN, LM_LAST},
+    {LM_TRAIN, LM_STATE},
+    {LM_TRAIN, LM_CONFIG},
+    {LM_TRAIN, LM_MODEL LM_NEW},
+    {LM_TRAIN, LM_LAST LM_NEW},
+    {LM_TRAIN, LM_STATE LM_NEW},
+    {LM_TRAIN, LM_CONFIG LM_NEW},
+    {LM_TRAIN, LM_LOG},
+    {LM_TRAIN, "attention.tsv"},
+    {LM_TRAIN, "attention.gp"},
+    {LM_TRAIN, "attention.png"},
+    {LM_TRAIN, "attention.svg"},
+    {LM_ATTEND, "attend.tsv"},
+    {LM_ATTEND, "attend.gp"},
+    {LM_ATTEND, "attend.png"},
+    {LM_ATTEND, "attend.svg"},
+    {LM_TRAIN | LM_PLOT, "loss.gp"},
+    {LM_TRAIN | LM_PLOT, "loss.png"},
+    {LM_TRAIN | LM_PLOT, "loss.svg"},
+};
+enum { WRITTEN = sizeof written / sizeof *written };
+
+bool lm_replaces(const char *path, const char *file) {
+    char beside[LM_PATH]; /* see gr_replacing */
+    const bool fits = snprintf(beside, sizeof beside, "%s.tmp", path) < LM_PATH;
+    return lm_same_file(path, file) || (fits && lm_same_file(beside, file));
+}
+
+bool lm_writes(unsigned commands, const char *directory, const char *file) {
+    for (size_t i = 0; i < WRITTEN; i++) {
+        char path[LM_PATH];
+        const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
+        if (fits && written[i].commands & commands && lm_replaces(path, file)) return true;
+    }
+    return false;
+}
+
+void lm_spare(gr_context *ctx, const lm_settings *set, const char *directory, const char *input) {
+    if (gr_ok(ctx) && lm_writes(set->command->bit, directory, input))
+        gr_fail(ctx, input, "is read, and would be replaced by lm %s", set->command->name);
+}
+
+bool lm_can_write(gr_context *ctx, const lm_settings *set, const char *directory) {
+    for (size_t i = 0; i < WRITTEN && gr_ok(ctx); i++) {
         char path[LM_PATH] = "";
-        lm_path(ctx, path, directory, names[i]);
-        if (gr_ok(ctx)) gr_can_replace(ctx, path);
+        lm_path(ctx, path, directory, written[i].name);
+        if (gr_ok(ctx) && written[i].commands & set->command->bit) gr_can_replace(ctx, path);
     }
     return gr_ok(ctx);
 }
+
+/* -- Writing and reading ------------------------------------------------------------------------------------------- */
 
 bool lm_begin_file(lm_file *file, gr_context *ctx, const char *directory, const char *name) {
     *file = (lm_file){.ctx = ctx};

@@ -46,23 +46,38 @@ int lm_end(const lm_settings *set, gr_context *ctx);
 #define LM_STATE  "state.safetensors"
 #define LM_CONFIG "config.txt"
 #define LM_LOG    "log.tsv"
+#define LM_NEW    ".new" /* behind the name of a file until it takes the old one's place */
 
 enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 
 /* "directory/name" into out; one that is too long is an error in the context. */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
-bool lm_is_directory(gr_context *ctx, const char *path); /* an error if the system cannot tell */
-bool lm_same_file(const char *a, const char *b);         /* both are there, and one */
-const char *lm_shown(const char *path);                  /* "-": "standard input" */
-bool lm_exists(const char *directory, const char *name); /* or the system cannot tell */
+bool lm_is_directory(gr_context *ctx, const char *path);                  /* an error if the system cannot tell */
+bool lm_same_file(const char *a, const char *b);                          /* both are there, and one */
+const char *lm_shown(const char *path);                                   /* "-": "standard input" */
+bool lm_exists(gr_context *ctx, const char *directory, const char *name); /* an error if the system cannot tell */
+
+/* An error if a directory, which is there, does not have the file that makes it one with a model, say. */
+void lm_check_holds(gr_context *ctx, const char *directory, const char *what, const char *name);
+
+/* The directory that a model is in: itself, or that of a file, into out. */
+const char *lm_home(gr_context *ctx, const char *model, char out[LM_PATH]);
+
+/* A path as a POSIX shell reads it, for a command to be copied: as it is, or in single quotes; into out. */
+const char *lm_quoted(char out[LM_PATH], const char *path);
 
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
-/* False, after an error, if one of several files that will be written in a directory is a directory or a device
- * already. */
-bool lm_can_hold(gr_context *ctx, const char *directory, const char *const *names, size_t count);
+/* Would this file be replaced if path were written, or if commands (bits) wrote all their files into a directory? */
+bool lm_replaces(const char *path, const char *file);
+bool lm_writes(unsigned commands, const char *directory, const char *file);
+
+/* An error if the command at hand would replace a file that it reads, and (false) if one of those that it writes is a
+ * directory or a device already. */
+void lm_spare(gr_context *ctx, const lm_settings *set, const char *directory, const char *input);
+bool lm_can_write(gr_context *ctx, const lm_settings *set, const char *directory);
 
 /* A file of text that takes the older one's place as a whole, or not at all: in memory until it ends. False, and
  * nothing is to be ended, after an error; it is kept in the context, as are those of lm_end_file. */
@@ -95,6 +110,9 @@ gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer);
 
 /* The place of the first element of x, contiguous, that is not finite; -1: there is none. */
 int64_t lm_first_broken(gr_tensor *x);
+
+/* The text of --data. An empty one is no error here: it has 0 bytes, and who reads it knows how many are needed. */
+gr_corpus *lm_corpus(gr_context *ctx, const lm_settings *set, gr_corpus_config config);
 
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {

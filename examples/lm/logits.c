@@ -24,12 +24,13 @@ static void write_logits(const lm_settings *set, gr_gpt *gpt, const int32_t *ids
 }
 
 int lm_logits(const lm_settings *set) {
-    char best[LM_PATH];
-    snprintf(best, sizeof best, "%s/%s", set->model, LM_MODEL);
-    if (lm_same_file(set->out, set->text) || lm_same_file(set->out, set->model) || lm_same_file(set->out, best))
-        return lm_wrong_usage(set, "--out %.200s is read, and would be replaced", set->out);
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
+    char path[LM_PATH];
+    if (lm_replaces(set->out, set->text) || lm_replaces(set->out, set->model))
+        gr_fail(ctx, "--out", "%s is read, and would be replaced", set->out);
+    if (lm_writes(~0U, lm_home(ctx, set->model, path), set->out))
+        gr_fail(ctx, "--out", "%s belongs to the model's run, and would be replaced", set->out);
     gr_can_replace(ctx, set->out);
     gr_gpt *gpt = lm_load(ctx, set->model, &tokenizer);
     lm_text text = {.origin = set->text};

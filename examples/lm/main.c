@@ -21,7 +21,7 @@ static const lm_command command[] = {
     {LM_PLOT, "plot", "draws loss, learning rate and gradient norm of a training", "--model DIR", lm_plot},
     {LM_INFO, "info", "tells parameters, memory and FLOPs of a model or of options", "--preset small --layers 8",
      lm_info},
-    {LM_LOGITS, "logits", "writes a model's logits for a text, to compare or to go on with elsewhere",
+    {LM_LOGITS, "logits", "writes a model's logits for a text, the first context of it, to compare elsewhere",
      "--model DIR --text FILE --out logits.safetensors", lm_logits},
 };
 enum { COMMANDS = sizeof command / sizeof *command };

@@ -1,5 +1,7 @@
 #include "lm.h"
 
+#include "nn/internal.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +42,7 @@ int64_t lm_first_broken(gr_tensor *x) {
 gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     char path[LM_PATH] = "";
     const char *file = lm_is_directory(ctx, model) ? lm_path(ctx, path, model, LM_MODEL) : model;
+    lm_check_holds(ctx, model, "model", LM_MODEL);
     gr_gpt *gpt = gr_gpt_load(ctx, file, tokenizer);
     for (int i = 0; i < gpt->count && gr_ok(ctx); i++) {
         gr_tensor *w = gr_parameter_at(ctx, gpt->first + i);
@@ -49,6 +52,15 @@ gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     gr_gpt_training(gpt, false);
     gr_context_reset(ctx);
     return gpt;
+}
+
+gr_corpus *lm_corpus(gr_context *ctx, const lm_settings *set, gr_corpus_config config) {
+    static const char EMPTY[] = ": empty"; /* the end of what the library says of such a text */
+    gr_corpus *corpus = gr_corpus_new(ctx, set->data.item, set->data.count, config);
+    const char *message = gr_error_message(ctx);
+    const size_t length = strlen(message), end = strlen(EMPTY);
+    if (length >= end && strcmp(message + length - end, EMPTY) == 0) gr_error_clear(ctx);
+    return corpus;
 }
 
 int lm_check_prompt(const lm_settings *set, bool needed) {
@@ -68,19 +80,6 @@ lm_text lm_prompt(gr_context *ctx, const lm_settings *set) {
     return text;
 }
 
-static void unknown_byte(gr_context *ctx, const char *origin, uint8_t byte, size_t at, int known) {
-    char shown[sizeof "'/' (0x2F)"];
-    const bool letter = byte > ' ' && byte < 0x7f;
-    if (letter)
-        snprintf(shown, sizeof shown, "'%c' (0x%02X)", byte, (unsigned)byte);
-    else
-        snprintf(shown, sizeof shown, "byte 0x%02X", (unsigned)byte);
-    gr_fail(ctx, origin,
-            "%s at offset %zu did not occur in the training text (%d different bytes); a model trained with "
-            "--tokenizer bytes reads every file",
-            shown, at, known);
-}
-
 int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text, size_t room) {
     if (!gr_ok(ctx)) return NULL;
     const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
@@ -89,7 +88,7 @@ int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text,
     for (size_t i = 0; ids && i < text.size; i++) {
         const uint8_t byte = (uint8_t)text.bytes[i];
         ids[i] = tokenizer->id[byte];
-        if (ids[i] < 0) unknown_byte(ctx, text.origin, byte, i, tokenizer->size);
+        if (ids[i] < 0) gr_fail_unknown(ctx, text.origin, byte, i, tokenizer->size);
     }
     if (gr_ok(ctx)) return ids;
     free(ids);

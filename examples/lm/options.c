@@ -31,7 +31,7 @@ const lm_option lm_options[] = {
     {READER,    "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "what lm train wrote: the directory, or a file of weights"},
     {LM_PLOT,   "model",         LM_TEXT,   AT(model),         NULL,    "DIR",          NULL,       "the directory that lm train wrote to; it has log.tsv"},
     {LM_INFO,   "model",         LM_TEXT,   AT(model),         "",      "DIR",          NULL,       "a run's directory, or a file of weights; else the options are told of"},
-    {LM_LOGITS, "text",          LM_TEXT,   AT(text),          NULL,    "FILE",         NULL,       "the text; - is standard input"},
+    {LM_LOGITS, "text",          LM_TEXT,   AT(text),          NULL,    "FILE",         NULL,       "the text, of which as much counts as the context is long; - is standard input"},
     {LM_LOGITS, "out",           LM_TEXT,   AT(out),           NULL,    "FILE",         NULL,       "safetensors to write: ids (T) and logits (T, V)"},
     {FIXED,     "layers",        LM_WHOLE,  AT(layers),        "4",     "[1, 1000]",    NULL,       "blocks of attention and MLP"},
     {FIXED,     "heads",         LM_WHOLE,  AT(heads),         "4",     "[1, 1000]",    NULL,       "attention heads of a block; they divide the width"},

@@ -88,7 +88,10 @@ static int use_resume(lm_settings *set, char path[LM_PATH]) {
     if (other) return lm_wrong_usage(set, "--resume goes on with a run as it is; --%s does not go with it", other);
     if (snprintf(path, LM_PATH, "%s/%s", set->resume, LM_CONFIG) >= LM_PATH)
         return lm_wrong_usage(set, "--resume: the path is longer than %d bytes", LM_PATH - 1);
-    return lm_set(set, (lm_source){.level = LM_BY_COMMAND}, "out", set->resume);
+    gr_context *ctx = gr_context_new();
+    lm_check_holds(ctx, set->resume, "training", LM_CONFIG);
+    const int status = lm_end(set, ctx);
+    return status == 0 ? lm_set(set, (lm_source){.level = LM_BY_COMMAND}, "out", set->resume) : status;
 }
 
 int lm_parse(lm_settings *set, const lm_command *command, int count, char *const *words) {

@@ -90,6 +90,7 @@ bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory,
 static void check_log(gr_context *ctx, const char *directory) {
     char path[LM_PATH] = "", line[256];
     lm_path(ctx, path, directory, LM_LOG);
+    lm_check_holds(ctx, directory, "training", LM_LOG);
     FILE *log = gr_ok(ctx) ? fopen(path, "r") : NULL;
     if (!log) {
         gr_fail(ctx, path, "cannot open: %s", strerror(errno));

@@ -16,6 +16,11 @@ static const char HEADER[] = "step\tloss\tvalidation_loss\tlearning_rate\tgradie
 
 /* -- Text and model ------------------------------------------------------------------------------------------------ */
 
+/* Was it named in a config.txt: long ago, and elsewhere perhaps? */
+static bool of_file(const lm_settings *set, const char *option) {
+    return set->level[lm_find_option(set->command, option, 0) - lm_options] == LM_BY_FILE;
+}
+
 static void open_text(lm_run *run, bool resumed) {
     const lm_settings *set = run->set;
     gr_corpus_config config = {.kind = (gr_vocab_kind)set->tokenizer,
@@ -25,13 +30,13 @@ static void open_text(lm_run *run, bool resumed) {
     char path[LM_PATH] = "";
     if (resumed && gr_tokenizer_load(run->ctx, lm_path(run->ctx, path, set->out, LM_LAST), &tokenizer))
         config.tokenizer = &tokenizer;
-    for (int i = -1; *set->resume && i < set->data.count; i++) { /* named long ago, and elsewhere perhaps */
-        const char *input = i < 0 ? set->validation : set->data.item[i];
-        if (*input && strcmp(input, "-") != 0 && access(input, R_OK) != 0)
-            gr_fail(run->ctx, "--resume", "%s: cannot open: %s; --%s FILE says where it is now", input, strerror(errno),
-                    i < 0 ? "validation" : "data");
+    for (int i = -1; i < set->data.count; i++) {
+        const char *input = i < 0 ? set->validation : set->data.item[i], *option = i < 0 ? "validation" : "data";
+        if (of_file(set, option) && *input && strcmp(input, "-") != 0 && access(input, R_OK) != 0)
+            gr_fail(run->ctx, *set->resume ? "--resume" : "--config",
+                    "%s: cannot open: %s; --%s FILE says where it is now", input, strerror(errno), option);
     }
-    if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
+    if (gr_ok(run->ctx)) run->corpus = lm_corpus(run->ctx, set, config);
 }
 
 /* A window is `context` inputs and the target of the last. */
@@ -41,7 +46,9 @@ static void check_size(const lm_run *run) {
     if (!gr_ok(run->ctx)) return;
     const uint64_t have = gr_corpus_size(run->corpus, GR_TRAIN);
     const uint64_t validation = gr_corpus_size(run->corpus, GR_VALIDATION);
-    if (have < window)
+    if (have == 0 && strcmp(set->data.item[0], "-") == 0 && of_file(set, "data"))
+        gr_fail(run->ctx, "standard input", "is empty; the run learnt from it (--data -): pipe the text in again");
+    else if (have < window)
         gr_fail(run->ctx, lm_shown(set->data.item[0]),
                 "has %" PRIu64 " bytes to learn from, needs at least %" PRIu64 ": a window of --context %" PRId64
                 " and one more",
@@ -164,8 +171,8 @@ static void compare_text(lm_run *run) {
 static void check_directory(const lm_run *run) {
     const lm_settings *set = run->set;
     if (!gr_ok(run->ctx) || *set->resume || set->overwrite) return;
-    if (!lm_exists(set->out, LM_MODEL) && !lm_exists(set->out, LM_CONFIG)) return;
-    char path[LM_PATH] = "", line[256];
+    if (!lm_exists(run->ctx, set->out, LM_MODEL) && !lm_exists(run->ctx, set->out, LM_CONFIG)) return;
+    char path[LM_PATH] = "", quoted[LM_PATH], line[256];
     int64_t steps = 0;
     lm_path(run->ctx, path, set->out, LM_LOG);
     FILE *log =
@@ -175,21 +182,20 @@ static void check_directory(const lm_run *run) {
     gr_fail(run->ctx, set->out,
             "holds a training of %" PRId64
             " steps; --resume %s goes on, another --out keeps it, --overwrite replaces it",
-            steps, set->out);
+            steps, lm_quoted(quoted, set->out));
 }
 
-/* The text must not be one of the files that the run replaces. */
-static void check_inputs(const lm_run *run, const char *name) {
-    char path[LM_PATH] = "";
-    lm_path(run->ctx, path, run->set->out, name);
-    for (int i = -1; i < run->set->data.count; i++) {
-        const char *input = i < 0 ? run->set->validation : run->set->data.item[i];
-        if (gr_ok(run->ctx) && lm_same_file(path, input))
-            gr_fail(run->ctx, input, "is read, and would be replaced by the training");
-    }
+/* What is read must not be one of the files that the run replaces; but its own configuration says the same again. */
+static void check_inputs(const lm_run *run) {
+    const lm_settings *set = run->set;
+    char own[LM_PATH] = "";
+    if (!lm_same_file(lm_path(run->ctx, own, set->out, LM_CONFIG), set->config))
+        lm_spare(run->ctx, set, set->out, set->config);
+    for (int i = -1; i < set->data.count; i++)
+        lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-#define NEW ".new" /* what a file is called until it takes the old one's place */
+#define NEW LM_NEW
 
 /* The new file takes the old one's place, or goes after an error. */
 static void put_in_place(lm_run *run, const char *staged, const char *name) {
@@ -213,13 +219,11 @@ static void remove_leftovers(const lm_run *run) {
 }
 
 bool lm_run_begin(lm_run *run) {
-    static const char *const files[] = {LM_MODEL, LM_LAST,   LM_STATE,       LM_CONFIG,
-                                        LM_LOG,   "loss.gp", "attention.gp", "attention.tsv"};
     const lm_settings *set = run->set;
     char path[LM_PATH] = "";
-    const bool resumed = *set->resume && lm_exists(set->out, LM_STATE);
+    const bool resumed = *set->resume && lm_exists(run->ctx, set->out, LM_STATE);
     run->saved = -1;
-    if (*set->resume && !resumed && lm_exists(set->out, LM_MODEL) && lm_exists(set->out, LM_LAST))
+    if (*set->resume && !resumed && lm_exists(run->ctx, set->out, LM_MODEL) && lm_exists(run->ctx, set->out, LM_LAST))
         gr_fail(run->ctx, set->out, "holds weights, but no %s to go on with", LM_STATE);
     check_directory(run);
     open_text(run, resumed);
@@ -236,8 +240,8 @@ bool lm_run_begin(lm_run *run) {
         gr_fail(run->ctx, "--steps", "%" PRId64 ", but %s has done %" PRId64 " already", set->steps, set->out,
                 run->at.step);
     if (!gr_ok(run->ctx) || !lm_make_directory(run->ctx, set->out)) return false;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) check_inputs(run, files[i]);
-    if (!lm_can_hold(run->ctx, set->out, files, sizeof files / sizeof *files)) return false;
+    check_inputs(run);
+    if (!lm_can_write(run->ctx, set, set->out)) return false;
     open_log(run);
     if (!gr_ok(run->ctx)) return false; /* another training's leftovers are none */
     remove_leftovers(run);

@@ -25,14 +25,15 @@ static void stop(int signal_number) {
     lm_stopped = signal_number;
 }
 
-static void listen_to_signals(void) {
+/* One that the parent ignores stays so: nohup and "lm train ... &" in a script want it. */
+static void listen_to(int signal_number) {
     struct sigaction action;
+    if (sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) return;
     memset(&action, 0, sizeof action);
     action.sa_handler = stop;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(signal_number, &action, NULL);
 }
 
 /* -- One step ------------------------------------------------------------------------------------------------------ */
@@ -225,8 +226,11 @@ static void report(lm_run *run) {
     if (lm_stopped) return;
     lm_draw_log(set, run->ctx, set->out, bigram);
     lm_draw_one_head(set, run->gpt, gr_corpus_tokenizer(run->corpus), run->picture, run->picture_count);
-    if (gr_ok(run->ctx) && !set->quiet)
-        fprintf(stderr, "\nall is in %s; %s sample --model %s writes more\n", set->out, set->program, set->out);
+    if (gr_ok(run->ctx) && !set->quiet) {
+        char program[LM_PATH], out[LM_PATH];
+        fprintf(stderr, "\nall is in %s; %s sample --model %s writes more\n", set->out,
+                lm_quoted(program, set->program), lm_quoted(out, set->out));
+    }
 }
 
 static int check_settings(const lm_settings *set) {
@@ -244,14 +248,17 @@ int lm_train(const lm_settings *set) {
     lm_run run = {.set = set, .ctx = gr_context_new()};
     if (lm_run_begin(&run)) {
         announce(&run);
-        listen_to_signals();
+        listen_to(SIGINT);
+        listen_to(SIGTERM);
         train(&run);
         if (gr_ok(run.ctx) && !lm_stopped) report(&run);
     }
     lm_run_end(&run);
-    if (lm_stopped && gr_ok(run.ctx) && run.at.step < set->steps && !set->quiet)
-        fprintf(stderr, "stopped after step %" PRId64 "; %s train --resume %s goes on\n", run.at.step, set->program,
-                set->out);
+    if (lm_stopped && gr_ok(run.ctx) && run.at.step < set->steps && !set->quiet) {
+        char program[LM_PATH], out[LM_PATH];
+        fprintf(stderr, "stopped after step %" PRId64 "; %s train --resume %s goes on\n", run.at.step,
+                lm_quoted(program, set->program), lm_quoted(out, set->out));
+    }
     const int status = lm_end(set, run.ctx);
     return lm_stopped && status == 0 ? BY_SIGNAL + lm_stopped : status;
 }

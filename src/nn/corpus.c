@@ -57,8 +57,7 @@ static bool survey(const stretch *s, const gr_tokenizer *vocabulary, bool member
             member[piece[i]] = true;
             if (!vocabulary || vocabulary->id[piece[i]] >= 0) continue;
             const gr_segment *file = gr_source_find(s->text, s->begin + at + i);
-            gr_fail(ctx, file->name, "byte 0x%02X at offset %llu is not in the vocabulary of %d", piece[i],
-                    (unsigned long long)(s->begin + at + i - file->begin), vocabulary->size);
+            gr_fail_unknown(ctx, file->name, piece[i], s->begin + at + i - file->begin, vocabulary->size);
             return false;
         }
     }

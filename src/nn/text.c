@@ -1,6 +1,8 @@
 #include "text.h"
 #include "internal.h"
 
+#include <stdio.h>
+
 gr_tokenizer gr_tokenizer_of(const bool member[256]) {
     gr_tokenizer t = {.size = 0};
     for (int byte = 0; byte < 256; byte++) {
@@ -20,6 +22,19 @@ gr_tokenizer gr_tokenizer_bytes(void) {
     bool member[256];
     for (int byte = 0; byte < 256; byte++) member[byte] = true;
     return gr_tokenizer_of(member);
+}
+
+void gr_fail_unknown(gr_context *ctx, const char *where, uint8_t byte, uint64_t offset, int vocabulary) {
+    char shown[sizeof "'/' (0x2F)"];
+    const bool letter = byte > ' ' && byte < 0x7f;
+    if (letter)
+        snprintf(shown, sizeof shown, "'%c' (0x%02X)", byte, (unsigned)byte);
+    else
+        snprintf(shown, sizeof shown, "byte 0x%02X", (unsigned)byte);
+    gr_fail(ctx, where,
+            "%s at offset %llu did not occur in the training text (%d different bytes); a model trained with "
+            "--tokenizer bytes reads every file",
+            shown, (unsigned long long)offset, vocabulary);
 }
 
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out) {
