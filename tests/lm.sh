@@ -209,6 +209,19 @@ for command in "eval --data" "sample --prompt-file" "logits --out x.st --text"; 
         $command foreign.txt --model a
 done
 
+# -- lm info counts as gr_gpt_new does
+for options in "" "--bias" "--positions rotary" "--bias --positions rotary --layers 3 --attention textbook" "--attention window" "--attention sparse" "--attention linear --width 24"; do
+    call train $run --steps 1 --eval-batches 1 --out counted $options
+    grep -ao '"transformer[^}]*' counted/model.safetensors | sed 's/^"\([^"]*\)".*"shape":\[\([^]]*\)\].*/\1 (\2)/' | sort > stored
+    call info --model counted
+    sed -n 's/^\(transformer[^ ]*\) *\(([^)]*)\).*/\1 \2/p' out | tr -d ' ' | sed 's/(/ (/' | sort > counted.out
+    check "every parameter of a model with $options" eval '[ -s stored ] && cmp stored counted.out'
+    check "and their number" [ "$(sed -n 's/^all  *//p' out)" = "$("$lm" train --resume counted --steps 2 2>&1 | sed -n 's/ weights learn.*//p')" ]
+done
+check "the batch of the run" eval 'call info --model a; says "step: 1 x 4 windows"'
+check "or another" eval 'call info --model a --batch 7 --accumulation 2; says "step: 2 x 7 windows"'
+check "a model of terabytes" eval '(ulimit -v 4000000; call info --layers 1000 --width 65536 --heads 1); says "^all  *51539"'
+
 mkdir broken bare
 echo hello > broken/log.tsv
 ln -s loop loop

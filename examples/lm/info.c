@@ -3,6 +3,7 @@
 #include "nn/configuration.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* -- FLOPs --------------------------------------------------------------------------------------------------------- */
 
@@ -25,53 +26,68 @@ static double keys_met(const gr_gpt_config *c) {
 
 /* Forward, per token: a multiplication and an addition for each number of a matrix, the head's among them, and for each
  * key met as much for its score and its value as the width has numbers. Backward costs twice that. */
-static double flops_of_token(const gr_gpt *gpt) {
-    const gr_gpt_config *c = &gpt->config;
-    double matrices = (double)c->vocab * (double)c->width;
-    for (int i = 0; i < gpt->count; i++) {
-        const gr_tensor *w = gr_parameter_at(gpt->ctx, gpt->first + i);
-        const bool table = w == gpt->wte.weight || w == gpt->wpe.weight;
-        if (gr_ndim(w) == 2 && !table) matrices += (double)gr_numel(w);
-    }
-    return 3 * (2 * matrices + 4 * (double)c->layers * (double)c->width * keys_met(c));
+static double flops_of_token(const gr_gpt_config *c) {
+    const double width = (double)c->width, layers = (double)c->layers;
+    const double of_layer = 3 + 1 + 4 + 4; /* c_attn, c_proj, the MLP's two: C^2 each */
+    const double matrices = (double)c->vocab * width + layers * of_layer * width * width;
+    return 3 * (2 * matrices + 4 * layers * width * keys_met(c));
 }
 
 /* -- Memory -------------------------------------------------------------------------------------------------------- */
 
-enum { MEASURED = 256 }; /* tokens of a window, at most: longer ones would take their time to answer a question */
+enum { BATCH = 2, TIME = 256 }; /* windows, and tokens of one, of a step that is measured, at most */
 
-/* Bytes that a step of so many windows takes beside the model: measured. */
-static double bytes_of_step(gr_gpt *gpt, const int32_t *ids, int64_t batch, int64_t time) {
-    const gr_tokens tokens = {ids, batch, time};
-    const size_t before = gr_context_bytes(gpt->ctx);
-    gr_backward(gr_cross_entropy(gr_gpt_forward(gpt, tokens), tokens));
-    const size_t after = gr_context_bytes(gpt->ctx);
-    gr_context_reset(gpt->ctx);
-    return (double)after - (double)before;
+/* Bytes that a step takes beside the model. */
+static double measured(gr_context *ctx, gr_gpt_config c, int64_t batch) {
+    const int32_t ids[BATCH * TIME] = {0};
+    const gr_tokens tokens = {ids, batch, c.context};
+    gr_gpt *gpt = gr_gpt_new(ctx, c);
+    double bytes = 0;
+    for (int i = 0; i < 2; i++) { /* the first step makes the gradients, too */
+        const size_t before = gr_context_bytes(ctx);
+        gr_backward(gr_cross_entropy(gr_gpt_forward(gpt, tokens), tokens));
+        bytes = (double)gr_context_bytes(ctx) - (double)before;
+        gr_context_reset(ctx);
+    }
+    return bytes;
 }
 
-/* A step is measured with one window and with two; each further one takes as much as the second. What a longer window
- * takes grows with its tokens, and of textbook attention, whose scores, weights and both their gradients stand in
- * memory, with their square. */
-static double activations(gr_gpt *gpt, int64_t batch) {
-    const gr_gpt_config *c = &gpt->config;
-    const int64_t time = c->context < MEASURED ? c->context : MEASURED;
-    int32_t ids[2 * MEASURED] = {0};
-    bytes_of_step(gpt, ids, 2, time); /* what is made once */
-    const double one = bytes_of_step(gpt, ids, 1, time), two = bytes_of_step(gpt, ids, 2, time);
-    const double longer = (double)c->context / (double)time, n = (double)c->context;
-    const double squares = 4 * (double)(c->layers * c->heads) * n * (n - (double)time) * sizeof(gr_real);
-    const double window = (two - one) * longer + (c->style.kind == GR_TEXTBOOK ? squares : 0);
-    return 2 * one - two + window * (double)batch;
+/* A large model would take its time, and memory, to answer a question: small ones are measured. Of windows, layers,
+ * heads and the numbers of a head the bytes are an affine function while the other three stay: two measurements of
+ * each, 2^4 in all, tell it. A window that is longer counts as several; but textbook attention, whose scores, weights
+ * and both their gradients stand in memory, grows with the square of its tokens. */
+static double activations(gr_context *ctx, const gr_gpt_config *c, int64_t batch) {
+    enum { SIZES = 4 };
+    static const int64_t less[SIZES] = {1, 1, 2, 16}, more[SIZES] = {BATCH, 2, 4, 32};
+    const int64_t time = c->context < TIME ? c->context : TIME;
+    const double n = (double)c->context, windows = (double)batch * n / (double)time;
+    const double size[SIZES] = {windows, (double)c->layers, (double)c->heads, (double)(c->width / c->heads)};
+    double bytes = 0;
+    for (unsigned corner = 0; corner < 1U << SIZES && gr_ok(ctx); corner++) {
+        int64_t at[SIZES];
+        double share = 1;
+        for (int i = 0; i < SIZES; i++) {
+            const bool high = corner >> i & 1, as_is = size[i] <= (double)less[i];
+            const double along = as_is ? 0 : (size[i] - (double)less[i]) / (double)(more[i] - less[i]);
+            at[i] = as_is ? (int64_t)size[i] : high ? more[i] : less[i];
+            share *= high ? along : 1 - along;
+        }
+        if (share == 0) continue;
+        gr_gpt_config small = *c;
+        small.context = time, small.layers = at[1], small.heads = at[2], small.width = at[2] * at[3];
+        bytes += share * measured(ctx, small, at[0]);
+    }
+    const double squares = 4 * (double)batch * (double)(c->layers * c->heads) * n * (n - (double)time);
+    return bytes + (c->style.kind == GR_TEXTBOOK ? squares * sizeof(gr_real) : 0);
 }
 
 /* -- The page ------------------------------------------------------------------------------------------------------ */
 
 /* As a checkpoint says it. */
-static void print_config(const gr_gpt *gpt) {
+static void print_config(gr_context *ctx, gr_gpt_config config) {
     enum { ROW = GR_CONFIGURATION_NOTES / 2 };
     gr_note note[GR_CONFIGURATION_NOTES];
-    gr_configuration_write(gpt->ctx, gpt->config, note);
+    gr_configuration_write(ctx, config, note);
     for (int i = 0; i < GR_CONFIGURATION_NOTES; i++)
         printf("%s %s%s", note[i].key, note[i].value, (i + 1) % ROW == 0 ? "\n" : ", ");
     putchar('\n');
@@ -79,20 +95,52 @@ static void print_config(const gr_gpt *gpt) {
 
 enum { NAME = 40, SHAPE = 16, COUNT = 12 };
 
-static void print_parameters(gr_gpt *gpt) {
-    int64_t total = 0;
-    printf("%-*s%-*s%*s\n", NAME, "parameter", SHAPE, "shape", COUNT, "numbers");
-    for (int i = 0; i < gpt->count; i++) {
-        const gr_tensor *w = gr_parameter_at(gpt->ctx, gpt->first + i);
-        char shape[64];
-        int at = 0;
-        for (int axis = 0; axis < gr_ndim(w); axis++)
-            at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%" PRId64, axis > 0 ? ", " : "(", gr_dim(w, axis));
-        snprintf(shape + at, sizeof shape - (size_t)at, ")");
-        printf("%-*s%-*s%*" PRId64 "\n", NAME, gr_name(w), SHAPE, shape, COUNT, gr_numel(w));
-        total += gr_numel(w);
+/* A matrix or, without columns, a vector; gives its numbers. */
+static int64_t print_parameter(int64_t layer, const char *part, int64_t rows, int64_t columns) {
+    char name[64], shape[64];
+    const int64_t count = columns > 0 ? rows * columns : rows;
+    const int end = layer < 0 ? snprintf(name, sizeof name, "transformer.")
+                              : snprintf(name, sizeof name, "transformer.h.%" PRId64 ".", layer);
+    snprintf(name + end, sizeof name - (size_t)end, "%s", part);
+    if (columns > 0)
+        snprintf(shape, sizeof shape, "(%" PRId64 ", %" PRId64 ")", rows, columns);
+    else
+        snprintf(shape, sizeof shape, "(%" PRId64 ")", rows);
+    printf("%-*s%-*s%*" PRId64 "\n", NAME, name, SHAPE, shape, COUNT, count);
+    return count;
+}
+
+static int64_t print_layer(const gr_gpt_config *c, int64_t layer) {
+    const int64_t width = c->width;
+    const struct {
+        const char *weight, *bias;
+        int64_t rows, columns;
+    } part[] = {
+        {"ln_1.weight", "ln_1.bias", width, 0},
+        {"attn.c_attn.weight", "attn.c_attn.bias", 3 * width, width},
+        {"attn.c_proj.weight", "attn.c_proj.bias", width, width},
+        {"ln_2.weight", "ln_2.bias", width, 0},
+        {"mlp.c_fc.weight", "mlp.c_fc.bias", 4 * width, width},
+        {"mlp.c_proj.weight", "mlp.c_proj.bias", width, 4 * width},
+    };
+    int64_t count = 0;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        count += print_parameter(layer, part[i].weight, part[i].rows, part[i].columns);
+        if (c->bias) count += print_parameter(layer, part[i].bias, part[i].rows, 0);
     }
-    printf("%-*s%-*s%*" PRId64 "\n\n", NAME, "all", SHAPE, "", COUNT, total);
+    return count;
+}
+
+/* What gr_gpt_new makes, in its order, without making it; gives the numbers of all. */
+static int64_t print_parameters(const gr_gpt_config *c) {
+    printf("%-*s%-*s%*s\n", NAME, "parameter", SHAPE, "shape", COUNT, "numbers");
+    int64_t count = print_parameter(-1, "wte.weight", c->vocab, c->width);
+    if (c->positions == GR_LEARNED) count += print_parameter(-1, "wpe.weight", c->context, c->width);
+    for (int64_t i = 0; i < c->layers; i++) count += print_layer(c, i);
+    count += print_parameter(-1, "ln_f.weight", c->width, 0);
+    if (c->bias) count += print_parameter(-1, "ln_f.bias", c->width, 0);
+    printf("%-*s%-*s%*" PRId64 "\n\n", NAME, "all", SHAPE, "", COUNT, count);
+    return count;
 }
 
 static void print_size(const char *what, double bytes) {
@@ -101,21 +149,17 @@ static void print_size(const char *what, double bytes) {
 }
 
 /* Weights, gradients and AdamW's two moments have the same size. */
-static void print_step(gr_gpt *gpt, int64_t batch, int64_t accumulation, double step) {
+static void print_step(const gr_gpt_config *c, const lm_settings *set, int64_t parameters, double step) {
     static const double GIGA = 1e9;
-    double weights = 0;
-    for (int i = 0; i < gpt->count; i++)
-        weights += (double)gr_numel(gr_parameter_at(gpt->ctx, gpt->first + i)) * sizeof(gr_real);
-    const double tokens = (double)batch * (double)gpt->config.context * (double)accumulation;
-    const double flops = flops_of_token(gpt);
-    printf("a training step: %" PRId64 " x %" PRId64 " windows of %" PRId64 " tokens, %.0f tokens\n", accumulation,
-           batch, gpt->config.context, tokens);
+    const double weights = (double)parameters * sizeof(gr_real);
+    const double tokens = (double)set->batch * (double)c->context * (double)set->accumulation;
+    const double flops = flops_of_token(c);
+    printf("a training step: %" PRId64 " x %" PRId64 " windows of %" PRId64 " tokens, %.0f tokens\n", set->accumulation,
+           set->batch, c->context, tokens);
     print_size("weights", weights);
     print_size("gradients", weights);
     print_size("AdamW's moments", 2 * weights);
-    print_size(gpt->config.context > MEASURED ? "activations, their gradients (estimate)"
-                                              : "activations and their gradients",
-               step);
+    print_size("activations, their gradients (estimate)", step);
     print_size("memory in all", 4 * weights + step);
     printf("  %-38s%*.3f GFLOP\n", "a token, forward and backward", COUNT, flops / GIGA);
     printf("  %-38s%*.3f GFLOP\n", "FLOPs of the step", COUNT, flops * tokens / GIGA);
@@ -131,15 +175,30 @@ static int check_options(const lm_settings *set) {
     return lm_check_model(set);
 }
 
-int lm_info(const lm_settings *set) {
-    if (check_options(set) != 0) return LM_USAGE;
+/* Batch and accumulation are the run's, unless they are given. */
+static int read_run(lm_settings *set) {
+    char path[LM_PATH] = "";
     gr_context *ctx = gr_context_new();
-    gr_gpt *gpt = *set->model ? lm_load(ctx, set->model, NULL) : gr_gpt_new(ctx, lm_gpt_config(set, set->vocab));
-    const double step = gr_ok(ctx) ? activations(gpt, set->batch) : 0;
+    const bool there = *set->model && lm_is_directory(ctx, set->model) && lm_exists(ctx, set->model, LM_CONFIG);
+    lm_path(ctx, path, set->model, LM_CONFIG);
+    int status = lm_end(set, ctx);
+    if (!there || status != 0) return status;
+    status = lm_read_config(set, path);
+    free(set->text_of_config); /* the numbers are read */
+    return status;
+}
+
+int lm_info(const lm_settings *given) {
+    lm_settings set = *given;
+    int status = check_options(&set);
+    if (status == 0) status = read_run(&set);
+    if (status != 0) return status;
+    gr_context *ctx = gr_context_new();
+    const gr_gpt_config config = *set.model ? lm_load(ctx, set.model, NULL)->config : lm_gpt_config(&set, set.vocab);
+    const double step = gr_ok(ctx) ? activations(ctx, &config, set.batch) : 0;
     if (gr_ok(ctx)) {
-        print_config(gpt);
-        print_parameters(gpt);
-        print_step(gpt, set->batch, set->accumulation, step);
+        print_config(ctx, config);
+        print_step(&config, &set, print_parameters(&config), step);
     }
-    return lm_end(set, ctx);
+    return lm_end(&set, ctx);
 }
