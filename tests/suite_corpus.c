@@ -256,7 +256,7 @@ TEST(a_corpus_that_cannot_be_closes_each_file_once) {
     const int before = open_files();
     gr_context *own = gr_context_new();
     gr_corpus_new(own, paths, 2, (gr_corpus_config){.tokenizer = &letters, .validation_path = other});
-    ck_assert(contains(gr_error_message(own), "byte 0x78 at offset 9"));
+    ck_assert(contains(gr_error_message(own), "'x' (0x78) at offset 9"));
     ck_assert_int_eq(open_files(), before);
     int mine[3];
     for (int i = 0; i < 3; i++) mine[i] = open(path, O_RDONLY);
