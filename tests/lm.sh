@@ -151,6 +151,8 @@ PATH=$dir/no-programs "$lm" plot --model a > out 2> err
 check "without gnuplot" [ $? = 0 ]
 PATH=$dir/bin:$real_path
 check "one warning without gnuplot" eval 'lines 1 err && says "gnuplot is not installed" err && [ ! -s out ]'
+cp -r a "a blank"
+check "where it would be drawn" eval 'PATH=$dir/no-programs "$lm" plot --model "a blank" 2> err; says "cd '"'a blank'"' && gnuplot" err'
 check "plot tells of its pictures" eval 'call plot --model a; says "a/loss.svg"'
 printf '#!/bin/sh\nexit 1\n' > no-programs/gnuplot
 chmod +x no-programs/gnuplot

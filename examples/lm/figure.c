@@ -28,7 +28,7 @@ void lm_end_script(lm_file *script) {
 
 bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     static bool warned; /* that there is no gnuplot */
-    char script[64];
+    char script[64], quoted[LM_PATH];
     snprintf(script, sizeof script, "%s.gp", name);
     const int status = gnuplot(directory, script);
     if (status == 0) return true;
@@ -40,7 +40,8 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     if (status != GNUPLOT_MISSING)
         lm_warn(set, "no picture: gnuplot fails on %s/%s", directory, script);
     else if (!warned)
-        lm_warn(set, "no pictures, as gnuplot is not installed; with it: cd %s && gnuplot *.gp", directory);
+        lm_warn(set, "no pictures, as gnuplot is not installed; with it: cd %s && gnuplot *.gp",
+                lm_quoted(quoted, directory));
     warned = true;
     return false;
 }
