@@ -226,6 +226,12 @@ static refusal rows(int at) {
     CALL(gr_layernorm(apples, apples, NULL, 0), "layernorm: ", "weight must have the size")
     CALL(gr_layernorm(apples, v3, NULL, -1), "layernorm: ", "eps is -1")
     CALL(gr_layernorm(apples, v3, NULL, NAN), "layernorm: ", "eps is ")
+#ifndef GR_DOUBLE /* there it always is */
+    CALL(gr_layernorm(apples, v3, NULL, 1e-90), "layernorm: ", "1 / sqrt(eps) must be finite")
+    CALL(gr_rmsnorm(apples, v3, 1e-90), "rmsnorm: ", "1 / sqrt(eps) must be finite")
+#endif
+    CALL(gr_masked_softmax(apples, NULL, NAN), "masked_softmax: ", "scale is nan")
+    CALL(gr_masked_softmax(apples, NULL, -INFINITY), "masked_softmax: ", "scale is -inf")
     CALL(gr_layernorm(empty, NULL, NULL, 0), "layernorm: ", "no elements")
     CALL(gr_layernorm(number, NULL, NULL, 0), "layernorm: ")
     CALL(gr_rmsnorm(apples, v4, 0), "rmsnorm: apples (2, 3), weight (4,)")
