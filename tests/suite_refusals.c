@@ -120,7 +120,8 @@ static refusal products(int at) {
     CALL(gr_matmul(plums, gr_zeros(ctx, GR_SHAPE(2, 3, 1))),
          "matmul: plums (3, 2, 3), b (2, 3, 1): ", "leading axes do not broadcast")
     CALL(gr_matmul(gr_reshape(number, GR_SHAPE(1)), gr_transpose(huge, 0, 1)), "out of memory")
-    CALL(gr_linear(apples, pears, NULL), "linear: apples (2, 3), pears (4, 5)", "the last size 3 of x and the in 5 of weight")
+    CALL(gr_linear(apples, pears, NULL), "linear: apples (2, 3), pears (4, 5)",
+         "the last size 3 of x and the in 5 of weight")
     CALL(gr_linear(apples, v3, NULL), "linear: ", "x must be (..., in), weight (out, in)")
     CALL(gr_linear(apples, apples, v3), "linear: apples (2, 3), apples (2, 3), bias (3,)", "bias must be (out)")
     CALL(gr_linear(apples, apples, apples), "linear: ", "bias must be (out)")
