@@ -124,6 +124,9 @@ if has_gnuplot; then
     check "every byte has a label that gnuplot takes" really attend --model by --prompt-file every.txt --head 1
     check "and is drawn" eval '[ ! -s err ] && says "drawn as" && says "</svg>" by/attend.svg'
     check "without a warning of gnuplot" eval '! (PATH=$real_path; cd by; gnuplot attend.gp 2>&1 | grep "line [0-9]*: warning")'
+    check "a limit on the size of files ends gnuplot" eval \
+        '(ulimit -c 0; ulimit -f 8; really attend --model by --prompt abc) && lines 1 err && says "gnuplot fails on by/attend.gp" err'
+    check "and leaves no picture" eval '[ ! -e by/attend.svg ] && [ ! -e by/attend.png ]'
 fi
 cp a/model.safetensors nan.st
 printf '\377\377\377\377' | dd of=nan.st bs=1 seek=$(($(wc -c < nan.st) - 4)) conv=notrunc 2> err
@@ -164,6 +167,11 @@ printf '#!/bin/sh\nexit 1\n' > no-programs/gnuplot
 chmod +x no-programs/gnuplot
 PATH=$dir/no-programs:$real_path "$lm" plot --model a > out 2> err
 check "a gnuplot that fails" eval 'lines 1 err && says "gnuplot fails on a/loss.gp" err && [ ! -s out ]'
+for half in 'printf "<svg>, cut off" > attend.svg' 'printf "PNG, cut off" | tee attend.png; echo "<svg></svg>" > attend.svg' 'rm -f attend.svg'; do
+    printf '#!/bin/sh\n%s\n' "$half" > no-programs/gnuplot
+    check "a picture that is cut off: $half" eval \
+        '(PATH=$dir/no-programs:$real_path; call attend --model a --prompt abc) && lines 1 err && says "no picture: .*cut off" err && ! says "drawn" && [ ! -e a/attend.svg ] && [ ! -e a/attend.png ]'
+done
 for command in train sample eval attend plot info logits; do
     check "help $command" eval "call help $command && says '^lm $command:' && says ' default ' && call $command --help"
 done
