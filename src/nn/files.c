@@ -100,7 +100,7 @@ static int open_beside(gr_replacing *r, mode_t mode) {
     struct timespec now = {0};
     clock_gettime(CLOCK_REALTIME, &now);
     gr_rng rng = gr_rng_seed((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec);
-    rng = gr_rng_stream(gr_rng_stream(rng, (uint64_t)getpid()), (uintptr_t)r);
+    rng = gr_rng_stream(rng, (uint64_t)getpid() << 32 ^ (uintptr_t)r);
     for (int i = 0; i < TRIES; i++) {
         snprintf(r->beside, room, "%s.%08" PRIx32 ".tmp", r->path, (uint32_t)gr_rng_next(&rng));
         const int file = open(r->beside, flags, mode);
