@@ -3,14 +3,18 @@
 #define GNUPLOT_H
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { GNUPLOT_FAILED = 1, GNUPLOT_MISSING = 127 /* the shell's exit status for a program that is not there */ };
 
-/* In the child: becomes gnuplot, silent, in the directory. */
+/* In the child: becomes gnuplot, silent, in the directory. What the program ignores, it would ignore too. */
 static inline void gnuplot_become(const char *directory, const char *script) {
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_DFL);
+#endif
     const int nowhere = open("/dev/null", O_RDWR);
     if (nowhere < 0 || chdir(directory) != 0) _exit(GNUPLOT_FAILED);
     dup2(nowhere, STDIN_FILENO);

@@ -15,11 +15,14 @@ files     = lib$(1).a pkgconfig/$(1).pc $(if $(SHARED),lib$(1).so.$(VERSION) lib
 INSTALLED = "$(DESTDIR)$(BINDIR)/gradus-lm" "$(DESTDIR)$(MANDIR)/man1/gradus-lm.1" "$(DESTDIR)$(MANDIR)/man3/gradus.3" \
             $(foreach library,$(LIBRARIES),$(foreach file,$(call files,$(library)),"$(DESTDIR)$(LIBDIR)/$(file)")) \
             $(foreach header,gradus.h $(HEADERS:%=gradus/%),"$(DESTDIR)$(INCLUDEDIR)/$(header)")
-# What pkg-config is told is read in other directories than this.
-absolute  = $(foreach name,PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR,$(if $(filter-out /%,$(firstword $($(name)))),\
-            $(error $(name)=$($(name)) must be an absolute path)))
+# What pkg-config is told is read in other directories than this; " $ and ` would mean something to the shell, and = to /.
+places    = PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR
+absolute  = $(foreach name,$(places),$(if $(filter /%,$(firstword $($(name)))),,$(error $(name)=$($(name)) must be an absolute path))) \
+            $(foreach name,$(places) DESTDIR,$(foreach sign," $$ `,$(if $(findstring $(sign),$($(name))),\
+            $(error $(name)=$($(name)) must be a path without $(sign)))))
 
 $(LIBRARIES:%=$(B)/%.pc): $(B)/%.pc: FORCE # PREFIX may be another one each time; # begins a comment there
+	$(absolute)
 	@mkdir -p $(@D)
 	$(Q)printf '%s\n' "prefix=$(PREFIX)" "libdir=$(LIBDIR)" "includedir=$(INCLUDEDIR)" 'Name: $*' 'Version: $(VERSION)' \
 	    'Description: tensors, reverse-mode differentiation and a small neural-network library, in $(REAL_$*)' \
@@ -28,7 +31,6 @@ $(LIBRARIES:%=$(B)/%.pc): $(B)/%.pc: FORCE # PREFIX may be another one each time
 
 # Where a directory has the name of a file, install and ln would put theirs inside.
 install: all $(LIBRARIES:%=$(B)/%.pc)
-	$(absolute)
 	for f in $(INSTALLED); do [ ! -d "$$f" ] || { echo "$$f: a directory is in the way" >&2; exit 1; }; done
 	$(INSTALL) -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(MANDIR)/man3" \
 	    $(foreach room,tensor autograd nn,"$(DESTDIR)$(INCLUDEDIR)/gradus/$(room)")
@@ -54,7 +56,7 @@ uninstall:
 dist:
 	@[ -e .git ] || { echo "make dist packs a commit: it needs a git checkout" >&2; exit 1; }
 	@mkdir -p $(B)
-	git -c tar.umask=0022 archive --prefix=gradus-$(VERSION)/ -o $(B)/gradus-$(VERSION).tar HEAD
+	git -c tar.umask=0022 -c core.autocrlf=false -c core.eol=lf archive --prefix=gradus-$(VERSION)/ -o $(B)/gradus-$(VERSION).tar HEAD
 	gzip -9nf $(B)/gradus-$(VERSION).tar
 	@git diff --quiet HEAD || echo "without what is not committed" >&2
 

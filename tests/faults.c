@@ -4,6 +4,7 @@
 
 #if defined __linux__ && defined __LP64__ /* elsewhere they have other names, such as open64 */
 
+#    include <dirent.h>
 #    include <errno.h>
 #    include <fcntl.h>
 #    include <stdarg.h>
@@ -78,6 +79,10 @@ WRAP(int, fsync, (int file), (file), -1)
 WRAP(int, rename, (const char *from, const char *to), (from, to), -1)
 WRAP(int, stat, (const char *path, struct stat *out), (path, out), -1)
 WRAP(int, fstat, (int file, struct stat *out), (file, out), -1)
+WRAP(int, chmod, (const char *path, mode_t mode), (path, mode), -1)
+WRAP(int, fchmod, (int file, mode_t mode), (file, mode), -1)
+WRAP(DIR *, opendir, (const char *path), (path), NULL)
+WRAP(struct dirent *, readdir, (DIR * directory), (directory), NULL)
 WRAP(int, access, (const char *path, int how), (path, how), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
@@ -127,6 +132,7 @@ ALSO_64(mmap)
 ALSO_64(stat)
 ALSO_64(fstat)
 ALSO_64(ftruncate)
+ALSO_64(readdir)
 ALSO_64(fopen)
 ALSO_64(pread)
 ALSO_64(open)

@@ -26,6 +26,10 @@
     X(close)          \
     X(stat)           \
     X(fstat)          \
+    X(chmod)          \
+    X(fchmod)         \
+    X(opendir)        \
+    X(readdir)        \
     X(access)         \
     X(unlink)         \
     X(mkdir)          \

@@ -38,6 +38,11 @@ mkdir -p "$tree/build" "$room/full/bin/gradus-lm" "$room/full/lib" && cp -Rp Mak
 demand "make, one object at least" in_tree -j2
 demand "a second make does nothing" in_tree -q
 demand "a relative PREFIX" refuses "PREFIX=here must be an absolute path" install PREFIX=here
+demand "an empty PREFIX" refuses "PREFIX= must be an absolute path" install PREFIX=
+for sign in '"' '$' '`'; do
+    demand "a path with $sign" refuses "LIBDIR=.* must be a path without" install "LIBDIR=$room/$(echo "$sign" | sed 's/[$]/$$/')"
+    demand "DESTDIR with $sign" refuses "DESTDIR=.* must be a path without" uninstall "DESTDIR=$room/$(echo "$sign" | sed 's/[$]/$$/')"
+done
 demand "a directory in the place of a file" refuses "gradus-lm: a directory is in the way" install PREFIX="$room/full"
 demand "nothing beside it" [ -z "$(listed "$room/full")" ]
 demand "make install" in_tree install PREFIX="$prefix"
@@ -151,6 +156,7 @@ if ! git rev-parse -q --verify HEAD > /dev/null 2>&1; then
 else
     for clone in "$room/a clone" "$room/another/clone of it"; do
         demand "a clone" git clone -q "$checkout" "$clone"
+        [ "$clone" = "$room/a clone" ] || git -C "$clone" config core.autocrlf true # this user's, elsewhere
         demand "make dist" make -s -C "$clone" dist
     done
     tarball=build/gradus-$version.tar.gz

@@ -114,9 +114,20 @@ check "queries and keys are counted from 1" eval '[ "$(sed -n 2p a/attend.tsv | 
 check "attention as data" lines 99 a/attend.tsv
 check "rows sum to 1" awk 'NR > 1 { sum[$1, $2, $3] += $5 } END { for (i in sum) if (sum[i] < 0.999 || sum[i] > 1.001) exit 1 }' \
     a/attend.tsv
-call train $run --tokenizer bytes --steps 2 --out by
-"$lm" attend --model by --prompt "\`a'b\`" > out
-check "labels that gnuplot hands to no shell" says "= .'\`', 'a', '''', 'b', '\`'.$" by/attend.gp
+call train $run --tokenizer bytes --context 256 --steps 2 --out by
+"$lm" attend --model by --prompt "\`a'b%\`" > out
+check "labels that gnuplot hands to no shell" says "= .'\`', 'a', \"'\", 'b', '%%', '\`'.$" by/attend.gp
+printf "$(awk 'BEGIN { for (i = 0; i < 256; i++) printf "\\%03o", i }')" > every.txt
+has_gnuplot() (PATH=$real_path; command -v gnuplot > /dev/null)
+really() (PATH=$real_path; call "$@") # with the gnuplot that is installed
+if has_gnuplot; then
+    check "every byte has a label that gnuplot takes" really attend --model by --prompt-file every.txt --head 1
+    check "and is drawn" eval '[ ! -s err ] && says "drawn as" && says "</svg>" by/attend.svg'
+    check "without a warning of gnuplot" eval '! (PATH=$real_path; cd by; gnuplot attend.gp 2>&1 | grep "line [0-9]*: warning")'
+    check "a limit on the size of files ends gnuplot" eval \
+        '(ulimit -c 0; ulimit -f 8; really attend --model by --prompt abc) && lines 1 err && says "gnuplot fails on by/attend.gp" err'
+    check "and leaves no picture" eval '[ ! -e by/attend.svg ] && [ ! -e by/attend.png ]'
+fi
 cp a/model.safetensors nan.st
 printf '\377\377\377\377' | dd of=nan.st bs=1 seek=$(($(wc -c < nan.st) - 4)) conv=notrunc 2> err
 for reader in "sample" "eval --data $text" "attend --prompt a" "logits --text p --out x.st" "info"; do
@@ -135,7 +146,7 @@ check "a learning rate below the least" eval 'call train $run --steps 2 --lr 1e-
 head -c 4000 /dev/zero | tr '\0' x > one_byte.txt
 check "one byte only" call train --data one_byte.txt $model --steps 2 --eval-batches 1 --bytes 2 --out o --overwrite
 check "is not worse than pairs" eval '! says "no better"'
-check "and can be drawn" eval '! (PATH=$real_path; command -v gnuplot) > /dev/null || { PATH=$real_path; call plot --model o; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ ! -s err ]; }'
+check "and can be drawn" eval '! has_gnuplot || { really plot --model o && [ ! -s err ]; }'
 cp "$text" log_like.txt && mkdir input && cp "$text" input/log.tsv
 check "a text that would be replaced" fails 1 "input/log.tsv: is read, and would be" train --data input/log.tsv $model --out input
 check "is still there" cmp "$text" input/log.tsv
@@ -145,7 +156,7 @@ check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
 check "info has the model's words" eval 'call info --model a; says "attention fused, positions learned"'
 check "info of a run" call info --config a/config.txt
-check "plot" eval 'PATH=$real_path; call plot --model a; s=$?; PATH=$dir/bin:$PATH; [ $s = 0 ] && [ -s a/loss.gp ]'
+check "plot" eval 'really plot --model a && [ -s a/loss.gp ]'
 check "plot keeps the line of byte pairs" says "^bigram = [0-9]" a/loss.gp
 PATH=$dir/no-programs "$lm" plot --model a > out 2> err
 check "without gnuplot" [ $? = 0 ]
@@ -158,6 +169,11 @@ printf '#!/bin/sh\nexit 1\n' > no-programs/gnuplot
 chmod +x no-programs/gnuplot
 PATH=$dir/no-programs:$real_path "$lm" plot --model a > out 2> err
 check "a gnuplot that fails" eval 'lines 1 err && says "gnuplot fails on a/loss.gp" err && [ ! -s out ]'
+for half in 'printf "<svg>, cut off" > attend.svg' 'printf "PNG, cut off" | tee attend.png; echo "<svg></svg>" > attend.svg' 'rm -f attend.svg'; do
+    printf '#!/bin/sh\n%s\n' "$half" > no-programs/gnuplot
+    check "a picture that is cut off: $half" eval \
+        '(PATH=$dir/no-programs:$real_path; call attend --model a --prompt abc) && lines 1 err && says "no picture: .*cut off" err && ! says "drawn" && [ ! -e a/attend.svg ] && [ ! -e a/attend.png ]'
+done
 for command in train sample eval attend plot info logits; do
     check "help $command" eval "call help $command && says '^lm $command:' && says ' default ' && call $command --help"
 done
@@ -166,7 +182,7 @@ check "version" eval 'call --version && says "gradus [0-9]"'
 
 # -- What a command reads it does not replace
 cp -r a kept
-for name in config.txt.new state.safetensors.new attention.svg attention.png loss.png loss.svg loss.gp.tmp model.safetensors.new.tmp; do
+for name in config.txt.new state.safetensors.new attention.svg attention.png loss.png loss.svg loss.gp.00000000.tmp model.safetensors.new.12345678.tmp; do
     cp "$text" kept/$name
     check "$name that is read" fails 1 "kept/$name: is read, and would be replaced by lm train" train --resume kept --steps 21 --data kept/$name
     check "$name is still there" cmp "$text" kept/$name
@@ -228,7 +244,6 @@ mkdir broken bare
 echo hello > broken/log.tsv
 ln -s loop loop
 : > empty.txt
-printf the > l.st.tmp
 # -- Wrong usage: status, what the line says, the words
 while IFS='|' read -r status words arguments; do
     check "wrong usage" fails "$status" "$words" $arguments
@@ -281,7 +296,6 @@ done <<TABLE
 1|empty.txt: has 0 bytes to learn from, needs at least 17|train --data empty.txt $model --out x
 1|empty.txt: 0 bytes to measure; at least 2 are needed|eval --model a --data empty.txt
 1|p is read, and would be replaced|logits --model a --text p --out p
-1|l.st is read, and would be replaced|logits --model a --text l.st.tmp --out l.st
 1|not a regular file|logits --model a --text p --out /dev/null
 TABLE
 finish

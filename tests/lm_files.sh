@@ -169,6 +169,22 @@ mkdir -p old && cp -r finished/. old && mkdir old/config.txt.new
 check "a configuration that cannot be written" fails 1 "old/config.txt.new: is a directory" train $run --steps 2 --out old --quiet
 check "costs no state" cmp finished/state.safetensors old/state.safetensors
 
+# -- What else lies in the directory: leftovers of a killed run go, what only resembles them stays.
+fresh crowded
+stays="model.safetensors.new.tmp model.safetensors.new.1234567.tmp model.safetensors.new.mine.tmp
+    model.safetensors.12345678.tmp log.tsv.12345678.tmp notes.new 12345678.tmp loss.gp.new"
+goes="model.safetensors.new last.safetensors.new state.safetensors.new config.txt.new
+    model.safetensors.new.12345678.tmp config.txt.new.90abcdef.tmp loss.gp.00000000.tmp attention.tsv.12345678.tmp"
+for file in $stays $goes; do echo mine > crowded/$file; done
+chmod 600 crowded/*.safetensors
+check "a run in a crowded directory" call train --resume crowded --steps 25 --quiet
+for file in $stays; do check "$file stays" grep -qx mine crowded/$file; done
+for file in $goes; do check "$file goes" [ ! -e crowded/$file ]; done
+for file in last state; do
+    check "$file stays private" eval 'ls -l crowded/$file.safetensors | grep "^-rw-------"'
+    check "and is a new one" eval '! cmp -s finished/$file.safetensors crowded/$file.safetensors'
+done
+
 # -- Where nobody reads
 {
     "$lm" sample --model finished --bytes 100000 2> err

@@ -210,6 +210,8 @@ TEST(the_slopes_of_relu_and_abs_at_0_are_0) {
     EXPECT(slope(gr_relu, variable(GR_SHAPE(4), NUMBERS(0, -0.0, 1, -1))), 0, 0, 1, 0);
     EXPECT(slope(gr_abs, variable(GR_SHAPE(4), NUMBERS(0, -0.0, 1, -1))), 0, 0, 1, -1);
     EXPECT(gr_relu(tensor(GR_SHAPE(3), NUMBERS(-0.0, -2, 2))), 0, 0, 2);
+    EXPECT(slope(gr_relu, variable(GR_SHAPE(1), NUMBERS(NAN))), 1);
+    EXPECT(slope(gr_abs, variable(GR_SHAPE(1), NUMBERS(NAN))), NAN);
 }
 
 TEST(nan_passes_through_relu_minimum_maximum_and_max) {
@@ -300,7 +302,11 @@ TEST(layernorm_of_a_constant_row_is_exactly_beta) {
     for (int i = 0; i < 6; i++) {
         EXPECT(gr_layernorm(gr_full(ctx, GR_SHAPE(1, 3), constant[i]), w, b, 0), 0.1, -2, 3);
         EXPECT(gr_layernorm(gr_full(ctx, GR_SHAPE(3), constant[i]), w, NULL, 0), 0, 0, 0);
-        EXPECT(gr_variance(gr_full(ctx, GR_SHAPE(1000), constant[i]), GR_ALL), 0);
+        gr_tensor *same = gr_requires_grad(gr_full(ctx, GR_SHAPE(1000), constant[i])),
+                  *variance = gr_variance(same, GR_ALL);
+        EXPECT(variance, 0);
+        ck_assert(gr_backward(variance));
+        EXPECT(gr_max(gr_abs(gr_grad(same)), GR_ALL), 0);
     }
 }
 

@@ -142,6 +142,19 @@ TEST(a_full_disk_is_an_error) {
     ck_assert(o.errors == o.faults && (o.faults == 4 || !faults_possible));
 }
 
+/* The first open is the directory's, the second makes the new file, and again by another name. */
+TEST(a_name_that_is_taken_is_passed_over) {
+    const char *const none[] = {"", ""};
+    const outcome o = every_fault(&works[_i], (failure){FAULT(open), 2, FAULT_FAILS, EEXIST}, none);
+    ck_assert(o.errors == 0 && (o.faults == 1 || !faults_possible));
+}
+
+TEST(permissions_that_cannot_be_set_are_no_error) {
+    const char *const none[] = {"", ""};
+    const outcome o = every_fault(&works[_i], (failure){FAULT(fchmod), 1, FAULT_FAILS, EPERM}, none);
+    ck_assert(o.errors == 0 && (o.faults == 1 || !faults_possible));
+}
+
 TEST(a_call_that_is_interrupted_is_made_again) {
     const char *const none[] = {"", ""};
     const outcome o = every_fault(&works[_i], (failure){MOVES, 1, FAULT_FAILS, EINTR}, none);
@@ -180,6 +193,8 @@ Suite *faults_files_suite(void) {
     Suite *suite = suite_create("faults_files");
     add_rows(suite, "calls", each_call_for_a_file_fails_once, WORKS);
     add_rows(suite, "full", a_full_disk_is_an_error, SAVES);
+    add_rows(suite, "taken", a_name_that_is_taken_is_passed_over, SAVES);
+    add_rows(suite, "permissions", permissions_that_cannot_be_set_are_no_error, SAVES);
     add_rows(suite, "interrupted", a_call_that_is_interrupted_is_made_again, WORKS);
     add_rows(suite, "short", a_short_one_goes_on, WORKS);
     add_rows(suite, "empty", an_empty_one_is_an_error, FILES);

@@ -34,6 +34,14 @@ TEST(a_view_of_what_is_not_contiguous_gets_its_gradient) {
     ck_assert(same_tensors(gr_grad(x), gr_scale(x, 6)));
 }
 
+TEST(a_part_of_a_leaf_that_is_not_contiguous_gets_its_gradient_in_its_place) {
+    gr_tensor *leaf = gr_requires_grad(gr_detach(gr_transpose(gr_normal(ctx, GR_SHAPE(3, 4), 0, 1, &rng), 0, 1)));
+    gr_tensor *part = gr_slice(leaf, 0, 1, 4, 1); /* rows 1 to 3 of 4 */
+    ck_assert(gr_backward(gr_sum(gr_square(part), GR_ALL)));
+    ck_assert(same_tensors(gr_slice(gr_grad(leaf), 0, 1, 4, 1), gr_scale(part, 2)));
+    EXPECT(gr_slice(gr_grad(leaf), 0, 0, 1, 1), 0, 0, 0);
+}
+
 /* Pairs of slices of x (2, TIMES, 8), which attention takes as queries and as keys: 4 wide, as many rows. */
 enum { TIMES = 300, PAIRS = 7, REPEATS = 5 };
 static void take_pair(int pair, gr_tensor *x, gr_tensor **q, gr_tensor **k) {
@@ -90,7 +98,8 @@ TEST(slices_that_share_elements_get_the_gradients_of_copies_on_any_threads) {
 Suite *in_place_suite(void) {
     Suite *suite = suite_create("in_place");
     GROUP(suite, "views", a_retained_view_has_its_own_gradient, a_gradient_check_leaves_a_parameter_under_a_view_alone,
-          a_view_of_what_is_not_contiguous_gets_its_gradient);
+          a_view_of_what_is_not_contiguous_gets_its_gradient,
+          a_part_of_a_leaf_that_is_not_contiguous_gets_its_gradient_in_its_place);
     add_rows(suite, "attention", slices_that_share_elements_get_the_gradients_of_copies_on_any_threads, PAIRS);
     return suite;
 }

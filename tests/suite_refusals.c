@@ -120,8 +120,9 @@ static refusal products(int at) {
     CALL(gr_matmul(plums, gr_zeros(ctx, GR_SHAPE(2, 3, 1))),
          "matmul: plums (3, 2, 3), b (2, 3, 1): ", "leading axes do not broadcast")
     CALL(gr_matmul(gr_reshape(number, GR_SHAPE(1)), gr_transpose(huge, 0, 1)), "out of memory")
-    CALL(gr_linear(apples, pears, NULL), "linear: apples (2, 3), pears (4, 5)", "weight must be (out, in)")
-    CALL(gr_linear(apples, v3, NULL), "linear: ", "weight must be")
+    CALL(gr_linear(apples, pears, NULL), "linear: apples (2, 3), pears (4, 5)",
+         "the last size 3 of x and the in 5 of weight")
+    CALL(gr_linear(apples, v3, NULL), "linear: ", "x must be (..., in), weight (out, in)")
     CALL(gr_linear(apples, apples, v3), "linear: apples (2, 3), apples (2, 3), bias (3,)", "bias must be (out)")
     CALL(gr_linear(apples, apples, apples), "linear: ", "bias must be (out)")
     CALL(gr_linear(number, apples, NULL), "linear: x ()")
@@ -226,6 +227,12 @@ static refusal rows(int at) {
     CALL(gr_layernorm(apples, apples, NULL, 0), "layernorm: ", "weight must have the size")
     CALL(gr_layernorm(apples, v3, NULL, -1), "layernorm: ", "eps is -1")
     CALL(gr_layernorm(apples, v3, NULL, NAN), "layernorm: ", "eps is ")
+#ifndef GR_DOUBLE /* there it always is */
+    CALL(gr_layernorm(apples, v3, NULL, 1e-90), "layernorm: ", "1 / sqrt(eps) must be finite")
+    CALL(gr_rmsnorm(apples, v3, 1e-90), "rmsnorm: ", "1 / sqrt(eps) must be finite")
+#endif
+    CALL(gr_masked_softmax(apples, NULL, NAN), "masked_softmax: ", "scale is nan")
+    CALL(gr_masked_softmax(apples, NULL, -INFINITY), "masked_softmax: ", "scale is -inf")
     CALL(gr_layernorm(empty, NULL, NULL, 0), "layernorm: ", "no elements")
     CALL(gr_layernorm(number, NULL, NULL, 0), "layernorm: ")
     CALL(gr_rmsnorm(apples, v4, 0), "rmsnorm: apples (2, 3), weight (4,)")

@@ -1,15 +1,18 @@
 /* A file that could not be replaced is as it was, and nothing is beside it. */
+#include "nn/files.h"
 #include "nn_support.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 18, VOCAB = 7 };
+enum { ROOM = 1 << 18, VOCAB = 7, TIMES = 200 };
 
 static struct {
     char directory[32], path[64];
@@ -137,6 +140,123 @@ TEST(a_bare_name_is_a_file_of_the_working_directory) {
     ck_assert_int_eq(rmdir(t.directory), 0);
 }
 
+/* The files of two that replace one, long enough for more than one call of the system. */
+static const struct text {
+    char letter;
+    size_t size;
+} texts[] = {{'a', 70000}, {'b', 140000}};
+
+static bool is_one_of_them(const char *bytes, size_t size) {
+    const struct text *text = &texts[size != texts[0].size];
+    return size == text->size && *bytes == text->letter && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* NULL: each time it was done, and the file whole, its own or the other's. */
+static void *replace_often(void *arg) {
+    const struct text *text = arg;
+    char *bytes = malloc(ROOM);
+    gr_context *c = gr_context_new();
+    bool fine = bytes;
+    for (int i = 0; fine && i < TIMES; i++) {
+        memset(bytes, text->letter, text->size);
+        gr_replacing r = gr_replace_begin(c, t.path, text->size);
+        gr_replace_write(&r, bytes, text->size);
+        fine = gr_replace_end(&r) && is_one_of_them(bytes, read_back(bytes));
+        gr_context_reset(c);
+    }
+    gr_context_free(c);
+    free(bytes);
+    return fine ? NULL : arg;
+}
+
+static bool in_threads(void) {
+    pthread_t thread[2];
+    bool fine = true;
+    for (int i = 0; i < 2; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, replace_often, (void *)&texts[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        void *failed;
+        fine = pthread_join(thread[i], &failed) == 0 && !failed && fine;
+    }
+    return fine;
+}
+
+static bool in_processes(void) {
+    pid_t child[2];
+    bool fine = true;
+    for (int i = 0; i < 2; i++)
+        if ((child[i] = fork()) == 0) _exit(replace_often((void *)&texts[i]) != NULL);
+    for (int i = 0; i < 2; i++) {
+        int status = 1;
+        fine = waitpid(child[i], &status, 0) == child[i] && status == 0 && fine;
+    }
+    return fine;
+}
+
+TEST(two_that_replace_one_file_leave_one_of_theirs_whole) {
+    begin(false);
+    ck_assert(_i ? in_processes() : in_threads());
+    ck_assert_int_eq(entries(), 1);
+    clean_up();
+}
+
+TEST(what_lies_beside_the_file_is_left_alone) {
+    static char bytes[ROOM];
+    const char *const names[] = {"model.tmp", "model.00000000.tmp"}; /* a link to a user's file, and this file */
+    begin(_i);
+    ck_assert(chdir(t.directory) == 0 && rename(t.path, names[1]) == 0 && symlink(names[1], names[0]) == 0);
+    ck_assert(save(_i) && entries() == 3);
+    unlink(t.path);
+    for (int i = 0; i < 2; i++) {
+        strcpy(t.path, names[i]);
+        ck_assert_uint_eq(read_back(bytes), t.size);
+        ck_assert(memcmp(t.before, bytes, t.size) == 0);
+    }
+    unlink(names[0]);
+    clean_up();
+}
+
+static unsigned permissions(void) {
+    struct stat info;
+    ck_assert_int_eq(stat(t.path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+TEST(permissions_of_the_older_file_stay) {
+    const mode_t modes[] = {0600, 0400, 0640, 0644, 0666, 0755};
+    umask(027);
+    begin(_i);
+    ck_assert_uint_eq(permissions(), 0640); /* there was none */
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        ck_assert_int_eq(chmod(t.path, modes[i]), 0);
+        ck_assert(save(_i));
+        ck_assert_uint_eq(permissions(), modes[i]);
+    }
+    ck_assert_int_eq(chmod(t.path, 04755), 0);
+    ck_assert(save(_i));
+    ck_assert_uint_eq(permissions(), 0755);
+    clean_up();
+}
+
+TEST(a_file_beside_another_is_known_by_its_name) {
+    static const char *const others[] = {"m",
+                                         "model",
+                                         "model.tmp",
+                                         "model..tmp",
+                                         "model.12345678",
+                                         "model.1234567.tmp",
+                                         "model.123456789.tmp",
+                                         "model.1234567G.tmp",
+                                         "model.1234567A.tmp",
+                                         "model.12345678.tmp2",
+                                         "model-12345678.tmp",
+                                         "models.12345678.tmp",
+                                         "amodel.12345678.tmp",
+                                         ""};
+    ck_assert(gr_is_beside("model.12345678.tmp", "model") && gr_is_beside("model.new.90abcdef.tmp", "model.new"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        ck_assert_msg(!gr_is_beside(others[i], "model"), "%s", others[i]);
+}
+
 TEST(what_cannot_be_saved_makes_no_file) {
     t.letters = gr_tokenizer_chars((const uint8_t *)"abcdefg", VOCAB);
     strcpy(t.path, "/tmp/gradus_test_none");
@@ -164,5 +284,9 @@ Suite *saving_suite(void) {
     add_rows(suite, "pipe", a_pipe_in_the_place_of_the_file_stays_one, 2);
     add_rows(suite, "nothing", what_cannot_be_saved_makes_no_file, 2);
     add_rows(suite, "bare", a_bare_name_is_a_file_of_the_working_directory, 2);
+    add_rows(suite, "two", two_that_replace_one_file_leave_one_of_theirs_whole, 2); /* threads, processes */
+    add_rows(suite, "neighbours", what_lies_beside_the_file_is_left_alone, 2);
+    add_rows(suite, "permissions", permissions_of_the_older_file_stay, 2);
+    GROUP(suite, "names", a_file_beside_another_is_known_by_its_name);
     return suite;
 }

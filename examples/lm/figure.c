@@ -2,6 +2,8 @@
 
 #include "../gnuplot.h"
 
+#include <string.h>
+
 bool lm_begin_script(lm_file *script, gr_context *ctx, lm_picture p) {
     char file[64];
     snprintf(file, sizeof file, "%s.gp", p.name);
@@ -26,22 +28,38 @@ void lm_end_script(lm_file *script) {
     lm_end_file(script);
 }
 
+/* Whether the mark of a picture's end is among its last bytes. */
+static bool is_whole(const char *path, const char *mark) {
+    enum { TAIL = 12 }; /* bytes of the chunk that ends a PNG */
+    char tail[TAIL];
+    FILE *picture = fopen(path, "rb");
+    bool found = false;
+    if (picture && fseek(picture, -TAIL, SEEK_END) == 0 && fread(tail, 1, TAIL, picture) == TAIL)
+        for (size_t i = 0; i + strlen(mark) <= TAIL; i++) found = found || memcmp(tail + i, mark, strlen(mark)) == 0;
+    if (picture) (void)fclose(picture); /* only read */
+    return found;
+}
+
 bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     static bool warned; /* that there is no gnuplot */
-    char script[64], quoted[LM_PATH];
+    char script[64], svg[LM_PATH], png[LM_PATH];
     snprintf(script, sizeof script, "%s.gp", name);
-    const int status = gnuplot(directory, script);
-    if (status == 0) return true;
-    for (int i = 0; i < 2; i++) { /* half a picture, or an older one of other data */
-        char picture[LM_PATH];
-        const int length = snprintf(picture, sizeof picture, "%s/%s.%s", directory, name, i == 0 ? "png" : "svg");
-        if (length < LM_PATH) remove(picture);
+    const bool fits = snprintf(svg, sizeof svg, "%s/%s.svg", directory, name) < LM_PATH &&
+                      snprintf(png, sizeof png, "%s/%s.png", directory, name) < LM_PATH;
+    const int status = gnuplot(directory, script); /* 0, too, where a write has failed */
+    const bool whole = fits && is_whole(svg, "</svg>") && (access(png, F_OK) != 0 || is_whole(png, "IEND"));
+    if (status == 0 && whole) return true;
+    if (fits) { /* half a picture, or an older one of other data */
+        remove(svg);
+        remove(png);
     }
-    if (status != GNUPLOT_MISSING)
+    if (status == 0)
+        lm_warn(set, "no picture: what gnuplot writes in %s is cut off; is the disk full?", directory);
+    else if (status != GNUPLOT_MISSING)
         lm_warn(set, "no picture: gnuplot fails on %s/%s", directory, script);
     else if (!warned)
         lm_warn(set, "no pictures, as gnuplot is not installed; with it: cd %s && gnuplot *.gp",
-                lm_quoted(quoted, directory));
+                lm_quoted(svg, directory));
     warned = true;
     return false;
 }

@@ -115,17 +115,15 @@ static const struct {
 };
 enum { WRITTEN = sizeof written / sizeof *written };
 
-bool lm_replaces(const char *path, const char *file) {
-    char beside[LM_PATH]; /* see gr_replacing */
-    const bool fits = snprintf(beside, sizeof beside, "%s.tmp", path) < LM_PATH;
-    return lm_same_file(path, file) || (fits && lm_same_file(beside, file));
-}
-
 bool lm_writes(unsigned commands, const char *directory, const char *file) {
+    char path[LM_PATH];
+    const char *slash = strrchr(file, '/'), *entry = slash ? slash + 1 : file;
+    const bool inside = snprintf(path, sizeof path, "%s/%s", directory, entry) < LM_PATH && lm_same_file(path, file);
     for (size_t i = 0; i < WRITTEN; i++) {
-        char path[LM_PATH];
+        if (!(written[i].commands & commands)) continue;
+        if (inside && gr_is_beside(entry, written[i].name)) return true; /* it would be removed */
         const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
-        if (fits && written[i].commands & commands && lm_replaces(path, file)) return true;
+        if (fits && lm_same_file(path, file)) return true;
     }
     return false;
 }

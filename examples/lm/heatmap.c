@@ -32,18 +32,25 @@ static void write_data(gr_context *ctx, const char *directory, const char *name,
 
 enum { READABLE = 16 }; /* most tokens for which a weight fits into its cell as a number */
 
-/* In single quotes: in double ones gnuplot runs what stands between backquotes. */
+/* A label for an array of gnuplot. In single quotes: in double ones it runs what stands between backquotes; but in an
+ * array it knows no quote that is doubled. A per cent sign is: the label of a tic is a format. */
+static const char *quoted(char out[16], const char *label) {
+    const bool is_quote = strcmp(label, "'") == 0;
+    snprintf(out, 16, is_quote ? "\"%s\"" : "'%s'", strcmp(label, "%") == 0 ? "%%" : label);
+    return out;
+}
+
 static void write_labels(FILE *script, const char *name, const lm_attention *a) {
     fprintf(script, "data = '%s.tsv'\nn = %lld\narray label[n] = [", name, (long long)a->n);
-    for (int64_t i = 0; i < a->n; i++) {
-        const char *text = a->label[i];
-        fprintf(script, "%s'%s'", i > 0 ? ", " : "", strcmp(text, "'") == 0 ? "''" : text);
-    }
+    char text[16];
+    for (int64_t i = 0; i < a->n; i++) fprintf(script, "%s%s", i > 0 ? ", " : "", quoted(text, a->label[i]));
     fputs("]\n", script);
 }
 
 /* What a single head and a sheet share. */
 static const char common[] =
+    "down(s) = strlen(s) == 3 && s[1:1] eq 'x' ? s[2:2].\"\\n\".s[3:3] : s # \"xC3\" as narrow as a letter\n"
+    "below = (sum [i = 1 : n] down(label[i]) ne label[i]) > 0 # some of them have a second line\n"
     "set palette defined (0 '#ffffff', 0.1 '#deebf7', 0.3 '#9ecae1', 0.5 '#4292c6', 0.75 '#08519c', 1 '#08306b')\n"
     "set cbrange [0:1]\n"
     "set cbtics 0.2 scale 0\n"
@@ -57,10 +64,10 @@ static const char common[] =
 static void write_single(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
     static const char body[] = "set xtics ('' 0) scale 0 font 'sans,'.size\n"
                                "set ytics ('' 0) scale 0 font 'sans,'.size\n"
-                               "set for [i = 1 : n] xtics add (label[i] i)\n"
+                               "set for [i = 1 : n] xtics add (down(label[i]) i)\n"
                                "set for [i = 1 : n] ytics add (label[i] i)\n"
                                "set cblabel 'weight; each row sums to 1'\n"
-                               "set xlabel 'Keys'\n"
+                               "set xlabel 'Keys' offset 0, -0.6 * below\n"
                                "set ylabel 'Queries'\n"
                                "ink(w) = w > 0.45 ? 0xffffff : 0x404040\n"
                                "if (values) {\n"
@@ -110,8 +117,8 @@ static void write_sheet(gr_context *ctx, const char *directory, const char *name
         "    }\n"
         "    if (k / columns == rows - 1) {\n"
         "        set xtics ('' 0) scale 0 font 'sans,8'\n"
-        "        set for [i = 1 : n] xtics add (label[i] i)\n"
-        "        set xlabel 'Keys' offset 0, 0.5\n"
+        "        set for [i = 1 : n] xtics add (down(label[i]) i)\n"
+        "        set xlabel 'Keys' offset 0, 0.5 - 0.7 * below\n"
         "    }\n"
         "    plot data skip 1 every ::(k * n * n)::((k + 1) * n * n - 1) using 4:3:5 with image pixels\n"
         "    unset colorbox\n"

@@ -2,12 +2,14 @@
 
 #include "nn/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PICTURE_BYTES = 16 }; /* of the text in the attention picture, when none is given */
@@ -197,25 +199,38 @@ static void check_inputs(const lm_run *run) {
 
 #define NEW LM_NEW
 
-/* The new file takes the old one's place, or goes after an error. */
+/* The new file takes the old one's place and, where it can, its permissions; or goes after an error. */
 static void put_in_place(lm_run *run, const char *staged, const char *name) {
+    struct stat old;
     char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
+    if (gr_ok(run->ctx) && stat(to, &old) == 0) (void)chmod(from, old.st_mode & 0777);
     if (gr_ok(run->ctx) && rename(from, to) != 0) gr_fail(run->ctx, to, "cannot write: %s", strerror(errno));
     if (!gr_ok(run->ctx)) unlink(from);
 }
 
-/* Of a run that was killed while it saved. */
+/* Has a run that was killed while it saved left this? */
+static bool is_leftover(const char *entry) {
+    static const char *const staged[] = {LM_MODEL NEW, LM_LAST NEW, LM_STATE NEW, LM_CONFIG NEW};
+    static const char *const pictures[] = {"loss.gp", "attention.gp", "attention.tsv"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof staged / sizeof *staged; i++)
+        is = is || strcmp(entry, staged[i]) == 0 || gr_is_beside(entry, staged[i]);
+    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) is = is || gr_is_beside(entry, pictures[i]);
+    return is;
+}
+
+/* Those that cannot be found or removed only take room: a name that ends in NEW is replaced, no other comes again. */
 static void remove_leftovers(const lm_run *run) {
-    static const char *const names[] = {LM_MODEL NEW,        LM_LAST NEW,         LM_STATE NEW,
-                                        LM_CONFIG NEW,       LM_MODEL NEW ".tmp", LM_LAST NEW ".tmp",
-                                        LM_STATE NEW ".tmp", LM_CONFIG NEW ".tmp"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    DIR *directory = opendir(run->set->out);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
         char path[LM_PATH] = "";
-        lm_path(run->ctx, path, run->set->out, names[i]);
+        if (!is_leftover(entry->d_name)) continue;
+        lm_path(run->ctx, path, run->set->out, entry->d_name);
         if (gr_ok(run->ctx)) unlink(path);
     }
+    if (directory) closedir(directory);
 }
 
 bool lm_run_begin(lm_run *run) {

@@ -70,8 +70,8 @@ static void run_round(attention_job *job) {
     gr_parallel_for(all, GR_COST_OF_EXP, find_tiles, job);
     for (size_t item = 0; item < all; item++)
         if (job->round_tiles[item].seen != GR_SEEN_NONE) job->round_tiles[count++] = job->round_tiles[item];
-    int64_t widths = 3 * gr_dim(job->q, -1) + 2 * job->d_v;
-    gr_parallel_for(count, (size_t)(2 * ATTENTION_SCORES * (widths + GR_COST_OF_EXP)), run_tiles, job);
+    const size_t terms = 3 * (size_t)gr_dim(job->q, -1) + 2 * (size_t)job->d_v + GR_COST_OF_EXP;
+    gr_parallel_for(count, 2 * ATTENTION_SCORES * terms, run_tiles, job);
 }
 
 static void run_blocks(attention_job *job) {
@@ -132,7 +132,7 @@ void gr_fused_attention_backward(gr_node *n) {
     job.d_output = gr_permuted(n->out->grad, job.saved->order);
     if (gr_is_inert(job.d_output) || !take_gradients(&job, n)) return;
     job.hide = !(gr_is_finite(job.q) && gr_is_finite(job.k) && gr_is_finite(job.d_output));
-    gr_parallel_for((size_t)job.leads, GR_COST_OF_TERM * (size_t)(job.queries * job.d_v), run_delta, &job);
+    gr_parallel_for((size_t)job.leads, GR_COST_OF_TERM * (size_t)job.queries * (size_t)job.d_v, run_delta, &job);
     run_blocks(&job);
     give_gradients(&job);
 }

@@ -70,8 +70,8 @@ void gr_fused_attention(gr_tensor *stored, gr_tensor *const in[3], const attenti
     attention_job job;
     if (!gr_start_attention(&job, stored, in, s)) return;
     job.hide = !gr_is_finite(job.v);
-    int64_t d = gr_dim(job.q, -1);
-    size_t cost = (size_t)(2 * ATTENTION_TILE * job.keys * (d + job.d_v + GR_COST_OF_EXP));
+    const size_t terms = (size_t)gr_dim(job.q, -1) + (size_t)job.d_v + GR_COST_OF_EXP;
+    const size_t cost = 2 * ATTENTION_TILE * (size_t)job.keys * terms;
     gr_parallel_for((size_t)(job.leads * job.query_tiles), cost, run_forward, &job);
     gr_pool_give(job.tiles);
 }

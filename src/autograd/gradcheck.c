@@ -108,6 +108,10 @@ static bool run_backward(const check *c) {
     const gr_node *before = c->ctx->tape;
     gr_tensor *y = c->f(c->ctx, c->inputs, c->arg);
     if (!sound_result(c, y)) return false;
+    if (!y->requires_grad) {
+        gr_fail(c->ctx, "gradcheck", "the result depends on no input whose gradient is wanted");
+        return false;
+    }
     hold_the_rest_constant(c, before);
     gr_rng rng = c->cotangent;
     gr_tensor *seed = gr_zeros(c->ctx, y->shape);

@@ -233,7 +233,7 @@ static void run_task(linear_task *t) {
     gr_tensor *tiles = gr_pool_take(ctx, GR_SHAPE(gr_max_threads(), (int64_t)tiles_size(d, e)));
     if (!t->scratch || gr_is_inert(tiles)) return;
     t->tiles = tiles->data;
-    gr_parallel_for(heads, 4 * d * e * (size_t)(queries + keys), run_heads, t);
+    gr_parallel_for(heads, 4 * d * e * ((size_t)queries + (size_t)keys), run_heads, t);
     gr_pool_give(tiles);
 }
 

@@ -90,6 +90,8 @@ static gr_tensor *normalize(const gr_op *op, int count, gr_tensor *const *in, do
     int64_t n = gr_dim(x, -1);
     if (n == 0) return gr_refuse(op, count, in, "the last axis has no elements to normalise");
     if (!(eps >= 0)) return gr_refuse(op, count, in, "eps is %g; it must not be negative", eps);
+    if (eps > 0 && 1 / sqrt(eps) > (double)GR_REAL_MAX) /* times 0 it would be NaN */
+        return gr_refuse(op, count, in, "eps is %g; 1 / sqrt(eps) must be finite", eps);
     for (int i = 1; i < count; i++)
         if (in[i] && (in[i]->shape.ndim != 1 || in[i]->shape.dim[0] != n))
             return gr_refuse(op, count, in, "%s must have the size of the last axis", op->label[i]);

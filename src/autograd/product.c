@@ -117,8 +117,11 @@ gr_tensor *gr_attention_output(gr_tensor *weights, gr_tensor *v) {
 gr_tensor *gr_linear(gr_tensor *x, gr_tensor *weight, gr_tensor *bias) {
     gr_tensor *in[] = {x, weight, bias}, *bad = gr_check(&gr_op_linear, 3, in);
     if (bad) return bad;
-    if (x->shape.ndim == 0 || weight->shape.ndim != 2 || x->shape.dim[x->shape.ndim - 1] != weight->shape.dim[1])
-        return gr_refuse(&gr_op_linear, 3, in, "weight must be (out, in), in the last size of x");
+    if (x->shape.ndim == 0 || weight->shape.ndim != 2)
+        return gr_refuse(&gr_op_linear, 3, in, "x must be (..., in), weight (out, in)");
+    if (gr_dim(x, -1) != gr_dim(weight, 1))
+        return gr_refuse(&gr_op_linear, 3, in, "the last size %lld of x and the in %lld of weight (out, in) differ",
+                         (long long)gr_dim(x, -1), (long long)gr_dim(weight, 1));
     if (bias && (bias->shape.ndim != 1 || bias->shape.dim[0] != weight->shape.dim[0]))
         return gr_refuse(&gr_op_linear, 3, in, "bias must be (out)");
     if (x->shape.ndim == 1) {

@@ -6,6 +6,8 @@
 
 #include "../tensor/parallel.h"
 
+#include <math.h>
+
 typedef struct rows_task {
     const gr_kernels *kernels;
     size_t n;
@@ -98,6 +100,7 @@ gr_tensor *gr_masked_softmax(gr_tensor *scores, gr_tensor *mask, double scale) {
     const gr_op *op = &gr_op_masked_softmax;
     gr_tensor *in[] = {scores, mask}, *bad = gr_check(op, 2, in);
     if (bad) return bad;
+    if (!(fabs(scale) <= (double)GR_REAL_MAX)) return gr_refuse(op, 2, in, "scale is %g", scale);
     gr_shape common = scores->shape;
     if (mask && (!gr_shape_broadcast(scores->shape, mask->shape, &common) || !gr_shape_equal(common, scores->shape)))
         return gr_refuse(op, 2, in, "the mask does not broadcast to the scores");

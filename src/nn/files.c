@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 void gr_fail_errno(gr_context *ctx, const char *where, const char *what) {
@@ -52,7 +54,12 @@ bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t
 
 /* -- Replacing a file ---------------------------------------------------------------------------------------------- */
 
-enum { BUFFER = 1 << 16 }; /* bytes of a system call */
+enum {
+    BUFFER = 1 << 16,                /* bytes of a system call */
+    SUFFIX = sizeof ".XXXXXXXX.tmp", /* NUL included */
+    TRIES = 100,                     /* of names that are all taken: somebody means it */
+    PERMISSIONS = 0777               /* without set-user-ID: the owner may become another */
+};
 
 /* Keeps the first cause. */
 static void note_failure(gr_replacing *r, bool ok) {
@@ -77,28 +84,54 @@ static int open_directory(gr_context *ctx, const char *path) {
     return open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-bool gr_can_replace(gr_context *ctx, const char *path) {
-    struct stat info;
-    if (stat(path, &info) == 0) return is_regular(ctx, path, &info);
+/* Where nothing is yet, old stays as it is. */
+static bool look_at(gr_context *ctx, const char *path, struct stat *old) {
+    if (stat(path, old) == 0) return is_regular(ctx, path, old);
     if (errno != ENOENT) gr_fail_errno(ctx, path, "write");
     return errno == ENOENT;
 }
 
+bool gr_can_replace(gr_context *ctx, const char *path) { return look_at(ctx, path, &(struct stat){0}); }
+
+/* Names differ by process, call and time; where two meet all the same, O_EXCL tells. It follows no link either. */
+static int open_beside(gr_replacing *r, mode_t mode) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const size_t room = strlen(r->path) + SUFFIX;
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    gr_rng rng = gr_rng_seed((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec);
+    rng = gr_rng_stream(rng, (uint64_t)getpid() << 32 ^ (uintptr_t)r);
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(r->beside, room, "%s.%08" PRIx32 ".tmp", r->path, (uint32_t)gr_rng_next(&rng));
+        const int file = open(r->beside, flags, mode);
+        if (file >= 0 || errno != EEXIST) return file;
+    }
+    return -1;
+}
+
+bool gr_is_beside(const char *entry, const char *name) {
+    const size_t length = strlen(name);
+    if (strncmp(entry, name, length) != 0) return false;
+    entry += length;
+    return *entry == '.' && strspn(entry + 1, "0123456789abcdef") == 8 && strcmp(entry + 9, ".tmp") == 0;
+}
+
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) {
     gr_replacing r = {.ctx = ctx, .path = path, .file = -1, .directory = -1};
-    const size_t room = strlen(path) + sizeof ".tmp";
-    r.beside = gr_alloc(ctx, false, room);
+    struct stat old = {0};
+    r.beside = gr_alloc(ctx, false, strlen(path) + SUFFIX);
     r.buffer = gr_alloc(ctx, false, BUFFER);
     if (!r.beside || !r.buffer) {
         r.cause = ENOMEM;
         return r;
     }
-    snprintf(r.beside, room, "%s.tmp", path);
-    note_failure(&r, gr_can_replace(ctx, path));
+    note_failure(&r, look_at(ctx, path, &old));
     if (!r.cause) note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
-    if (!r.cause)
-        note_failure(&r, (r.file = open(r.beside, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666)) >= 0);
+    const mode_t mode = old.st_mode ? old.st_mode & PERMISSIONS : 0666;
+    if (!r.cause) note_failure(&r, (r.file = open_beside(&r, mode)) >= 0);
+    /* Gives back what the umask has taken. Some file systems cannot; then fewer may read the file, never more. */
+    if (r.file >= 0 && old.st_mode) (void)fchmod(r.file, mode);
     return r;
 }
 

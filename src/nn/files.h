@@ -23,12 +23,13 @@ static inline void gr_store_little(uint64_t bits, size_t bytes, uint8_t *to) {
     for (size_t i = 0; i < bytes; i++) to[i] = (uint8_t)(bits >> 8 * i);
 }
 
-/* A file that will take another's place: "path.tmp" in the same directory until it is whole. A failure is remembered,
- * and what comes after does nothing. */
+/* A file that will take another's place: "path.XXXXXXXX.tmp" in the same directory until it is whole, a name of its own
+ * (hexadecimal), so that of several that replace one file the last wins and none is torn, and what has such a name
+ * already is left alone. A failure is remembered, and what comes after does nothing. */
 typedef struct gr_replacing {
     gr_context *ctx;
     const char *path;
-    char *beside;        /* "path.tmp" */
+    char *beside;        /* "path.XXXXXXXX.tmp" */
     int file, directory; /* -1: not open */
     int cause;           /* errno of the first failure; 0: none */
     size_t used;
@@ -39,11 +40,14 @@ typedef struct gr_replacing {
 bool gr_can_replace(gr_context *ctx, const char *path);
 
 /* For so many bytes (0: not known); a file that would be larger than the process may write is refused before it is
- * begun. */
+ * begun. The new file has the older one's permissions. */
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size);
 void gr_replace_write(gr_replacing *r, const void *bytes, size_t n);
 /* Flushes to the disk, renames, flushes the directory. False after an error; then the old file is as it was, and
  * nothing is beside it (unless the directory alone could not be flushed: then the new one is whole). */
 bool gr_replace_end(gr_replacing *r);
+
+/* Is this what a process that was killed has left of a file that it replaced, "name.XXXXXXXX.tmp"? */
+bool gr_is_beside(const char *entry, const char *name);
 
 #endif

@@ -2,7 +2,8 @@
  * threads or platform.
  *
  * Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011). Each draw takes one
- * counter: key = seed, counter words = (counter low, counter high, stream low, stream high). */
+ * counter: key = seed, counter words = (counter low, counter high, stream low, stream high). A generator that
+ * is NULL has no context to keep an error: it is not allowed. */
 #ifndef GR_RANDOM_H
 #define GR_RANDOM_H
 
