@@ -46,7 +46,7 @@ static double measure(measured *m, int64_t batch) {
 static void open_text(measured *m, const lm_settings *set) {
     gr_corpus_config config = {.tokenizer = &m->tokenizer, .validation = set->validation_share};
     if (!gr_ok(m->ctx)) return;
-    m->corpus = lm_corpus(m->ctx, set, config);
+    m->corpus = gr_corpus_new(m->ctx, set->data.item, set->data.count, config);
     m->part = set->validation_share > 0 ? GR_VALIDATION : GR_WHOLE;
     m->size = gr_corpus_size(m->corpus, m->part);
     if (gr_ok(m->ctx) && m->size < 2)

@@ -111,9 +111,6 @@ gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer);
 /* The place of the first element of x, contiguous, that is not finite; -1: there is none. */
 int64_t lm_first_broken(gr_tensor *x);
 
-/* The text of --data. An empty one is no error here: it has 0 bytes, and who reads it knows how many are needed. */
-gr_corpus *lm_corpus(gr_context *ctx, const lm_settings *set, gr_corpus_config config);
-
 /* A text to encode, and the option or file that it comes from, for messages. */
 typedef struct lm_text {
     const char *origin, *bytes;

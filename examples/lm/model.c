@@ -54,15 +54,6 @@ gr_gpt *lm_load(gr_context *ctx, const char *model, gr_tokenizer *tokenizer) {
     return gpt;
 }
 
-gr_corpus *lm_corpus(gr_context *ctx, const lm_settings *set, gr_corpus_config config) {
-    static const char EMPTY[] = ": empty"; /* the end of what the library says of such a text */
-    gr_corpus *corpus = gr_corpus_new(ctx, set->data.item, set->data.count, config);
-    const char *message = gr_error_message(ctx);
-    const size_t length = strlen(message), end = strlen(EMPTY);
-    if (length >= end && strcmp(message + length - end, EMPTY) == 0) gr_error_clear(ctx);
-    return corpus;
-}
-
 int lm_check_prompt(const lm_settings *set, bool needed) {
     if (*set->prompt && *set->prompt_file)
         return lm_wrong_usage(set, "--prompt and --prompt-file are two prompts; one is wanted");

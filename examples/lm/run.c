@@ -38,7 +38,7 @@ static void open_text(lm_run *run, bool resumed) {
             gr_fail(run->ctx, *set->resume ? "--resume" : "--config",
                     "%s: cannot open: %s; --%s FILE says where it is now", input, strerror(errno), option);
     }
-    if (gr_ok(run->ctx)) run->corpus = lm_corpus(run->ctx, set, config);
+    if (gr_ok(run->ctx)) run->corpus = gr_corpus_new(run->ctx, set->data.item, set->data.count, config);
 }
 
 /* A window is `context` inputs and the target of the last. */
@@ -48,9 +48,7 @@ static void check_size(const lm_run *run) {
     if (!gr_ok(run->ctx)) return;
     const uint64_t have = gr_corpus_size(run->corpus, GR_TRAIN);
     const uint64_t validation = gr_corpus_size(run->corpus, GR_VALIDATION);
-    if (have == 0 && strcmp(set->data.item[0], "-") == 0 && of_file(set, "data"))
-        gr_fail(run->ctx, "standard input", "is empty; the run learnt from it (--data -): pipe the text in again");
-    else if (have < window)
+    if (have < window)
         gr_fail(run->ctx, lm_shown(set->data.item[0]),
                 "has %" PRIu64 " bytes to learn from, needs at least %" PRIu64 ": a window of --context %" PRId64
                 " and one more",

@@ -32,8 +32,8 @@ void gr_fail_unknown(gr_context *ctx, const char *where, uint8_t byte, uint64_t 
     else
         snprintf(shown, sizeof shown, "byte 0x%02X", (unsigned)byte);
     gr_fail(ctx, where,
-            "%s at offset %llu did not occur in the training text (%d different bytes); a model trained with "
-            "--tokenizer bytes reads every file",
+            "%s at offset %llu did not occur in the training text (%d different bytes); a model trained with GR_BYTES "
+            "(lm train --tokenizer bytes) reads every file",
             shown, (unsigned long long)offset, vocabulary);
 }
 
