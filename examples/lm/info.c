@@ -60,8 +60,9 @@ static double activations(gr_context *ctx, const gr_gpt_config *c, int64_t batch
     enum { SIZES = 4 };
     static const int64_t less[SIZES] = {1, 1, 2, 16}, more[SIZES] = {BATCH, 2, 4, 32};
     const int64_t time = c->context < TIME ? c->context : TIME;
+    const int64_t head = c->width / c->heads;
     const double n = (double)c->context, windows = (double)batch * n / (double)time;
-    const double size[SIZES] = {windows, (double)c->layers, (double)c->heads, (double)(c->width / c->heads)};
+    const double size[SIZES] = {windows, (double)c->layers, (double)c->heads, (double)head};
     double bytes = 0;
     for (unsigned corner = 0; corner < 1U << SIZES && gr_ok(ctx); corner++) {
         int64_t at[SIZES];
@@ -188,17 +189,17 @@ static int read_run(lm_settings *set) {
     return status;
 }
 
-int lm_info(const lm_settings *given) {
-    lm_settings set = *given;
-    int status = check_options(&set);
-    if (status == 0) status = read_run(&set);
+int lm_info(const lm_settings *set) {
+    lm_settings s = *set; /* batch and accumulation become the run's */
+    int status = check_options(&s);
+    if (status == 0) status = read_run(&s);
     if (status != 0) return status;
     gr_context *ctx = gr_context_new();
-    const gr_gpt_config config = *set.model ? lm_load(ctx, set.model, NULL)->config : lm_gpt_config(&set, set.vocab);
-    const double step = gr_ok(ctx) ? activations(ctx, &config, set.batch) : 0;
+    const gr_gpt_config config = *s.model ? lm_load(ctx, s.model, NULL)->config : lm_gpt_config(&s, s.vocab);
+    const double step = gr_ok(ctx) ? activations(ctx, &config, s.batch) : 0;
     if (gr_ok(ctx)) {
         print_config(ctx, config);
-        print_step(&config, &set, print_parameters(&config), step);
+        print_step(&config, &s, print_parameters(&config), step);
     }
-    return lm_end(&set, ctx);
+    return lm_end(&s, ctx);
 }
