@@ -15,14 +15,15 @@ files     = lib$(1).a pkgconfig/$(1).pc $(if $(SHARED),lib$(1).so.$(VERSION) lib
 INSTALLED = "$(DESTDIR)$(BINDIR)/gradus-lm" "$(DESTDIR)$(MANDIR)/man1/gradus-lm.1" "$(DESTDIR)$(MANDIR)/man3/gradus.3" \
             $(foreach library,$(LIBRARIES),$(foreach file,$(call files,$(library)),"$(DESTDIR)$(LIBDIR)/$(file)")) \
             $(foreach header,gradus.h $(HEADERS:%=gradus/%),"$(DESTDIR)$(INCLUDEDIR)/$(header)")
-# What pkg-config is told is read in other directories than this; " $ and ` would mean something to the shell, and = to /.
-places    = PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR
-absolute  = $(foreach name,$(places),$(if $(filter /%,$(firstword $($(name)))),,$(error $(name)=$($(name)) must be an absolute path))) \
-            $(foreach name,$(places) DESTDIR,$(foreach sign," $$ `,$(if $(findstring $(sign),$($(name))),\
+# What pkg-config is told is read in other directories than this, and an empty one would be /; the shell reads the signs.
+SIGNS        = " $$ ` \ # the shell reads them, also between quotes
+PLACES       = PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR
+check_places = $(foreach name,$(PLACES),$(if $(filter /%,$(firstword $($(name)))),,$(error $(name)=$($(name)) must be an absolute path))) \
+            $(foreach name,$(PLACES) DESTDIR,$(foreach sign,$(SIGNS),$(if $(findstring $(sign),$($(name))),\
             $(error $(name)=$($(name)) must be a path without $(sign)))))
 
 $(LIBRARIES:%=$(B)/%.pc): $(B)/%.pc: FORCE # PREFIX may be another one each time; # begins a comment there
-	$(absolute)
+	$(check_places)
 	@mkdir -p $(@D)
 	$(Q)printf '%s\n' "prefix=$(PREFIX)" "libdir=$(LIBDIR)" "includedir=$(INCLUDEDIR)" 'Name: $*' 'Version: $(VERSION)' \
 	    'Description: tensors, reverse-mode differentiation and a small neural-network library, in $(REAL_$*)' \
@@ -48,7 +49,7 @@ install: all $(LIBRARIES:%=$(B)/%.pc)
 	    ln -sf lib$$l.so.$(MAJOR) "$(DESTDIR)$(LIBDIR)/lib$$l.so" || exit 1; done
 
 uninstall:
-	$(absolute)
+	$(check_places)
 	rm -f $(INSTALLED)
 	rmdir $(foreach room,/tensor /autograd /nn,"$(DESTDIR)$(INCLUDEDIR)/gradus$(room)") "$(DESTDIR)$(INCLUDEDIR)/gradus" 2>/dev/null || :
 

@@ -26,7 +26,7 @@
     X(close)          \
     X(stat)           \
     X(fstat)          \
-    X(chmod)          \
+    X(fchown)         \
     X(fchmod)         \
     X(opendir)        \
     X(readdir)        \

@@ -205,5 +205,6 @@ outcome every_fault(const work *w, failure f, const char *const words[2]) {
     const int open = open_files();
     for (; one_fault(w, f, words, wanted, &sum);) f.at++;
     ck_assert_int_eq(open_files(), open);
+    if (getenv("FAULT_COUNTS")) printf("%d faults of %s\n", sum.faults, w->name);
     return sum;
 }

@@ -43,7 +43,7 @@ typedef struct outcome {
 /* Fails call f.at, f.at + 1 ... of the work (0: every call), until it ends before the call comes, and looks each time:
  * there is an error that says all the words, or everything is as after a run without a fault; after an error
  * parameters, moments, files and descriptors are as they were (a file may be the new one), and the work, done again,
- * has the bits of a run without a fault. */
+ * has the bits of a run without a fault. With FAULT_COUNTS in the environment it prints how many came. */
 outcome every_fault(const work *w, failure f, const char *const words[2]);
 
 /* A file of the test's own directory, which ends with the process. */

@@ -14,7 +14,7 @@ cc=${2:-cc}
 . "$(dirname "$0")/support.sh"
 checkout=$(pwd)
 export OMP_NUM_THREADS=2 LC_ALL=C
-tree="$room/a tree" prefix="$room/R&D | it's a\\b #1" stage="$room/a stage" checked=0
+tree="$room/a tree" prefix="$room/R&D | it's #1" stage="$room/a stage" checked=0
 strict="-Wall -Wextra -Wpedantic -Werror"
 
 demand() { # title, a command that must be true
@@ -39,7 +39,7 @@ demand "make, one object at least" in_tree -j2
 demand "a second make does nothing" in_tree -q
 demand "a relative PREFIX" refuses "PREFIX=here must be an absolute path" install PREFIX=here
 demand "an empty PREFIX" refuses "PREFIX= must be an absolute path" install PREFIX=
-for sign in '"' '$' '`'; do
+for sign in '"' '$' '`' '\\'; do
     demand "a path with $sign" refuses "LIBDIR=.* must be a path without" install "LIBDIR=$room/$(echo "$sign" | sed 's/[$]/$$/')"
     demand "DESTDIR with $sign" refuses "DESTDIR=.* must be a path without" uninstall "DESTDIR=$room/$(echo "$sign" | sed 's/[$]/$$/')"
 done

@@ -92,7 +92,7 @@ check "top-k 1 is temperature 0" eval \
     'call sample --model a --top-k 1 --bytes 50; cp out s1; call sample --model a --temperature 0 --bytes 50; cmp out s1'
 check "a prompt from a file" eval 'printf "Once " > p; call sample --model a --prompt-file p; says "^Once "'
 check "a prompt from standard input" eval 'printf "Once " | "$lm" sample --model a --prompt-file - > out; says "^Once "'
-check "a prompt that is a dash" fails 1 "prompt: '-' (0x2D) at offset 0 did not occur in the training text (60 different bytes); a model trained with GR_BYTES" sample --model a --prompt -
+check "a prompt that is a dash" fails 1 "prompt: '-' (0x2D) at offset 0 is not in the vocabulary of 60 bytes; with the tokenizer" sample --model a --prompt -
 check "a stop text" eval 'call sample --model a --stop e --bytes 2000; ! says e && [ "$(wc -c < out)" -lt 2000 ]'
 check "a byte that the model does not know" fails 1 "byte 0x01 at offset 2" sample --model a --prompt "$(printf 'ab\001')"
 printf 'é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀é€😀' > wide.txt
@@ -221,7 +221,7 @@ check "a text that a configuration names" eval 'mkdir elsewhere; cd elsewhere
 check "nothing on standard input" fails 1 "standard input: empty" train --data - $model --out x < /dev/null
 printf 'the ~' > foreign.txt
 for command in "eval --data" "sample --prompt-file" "logits --out x.st --text"; do
-    check "a foreign byte" fails 1 "foreign.txt: '~' (0x7E) at offset 4 did not occur in the training text (60 different bytes); a model trained with GR_BYTES (lm train --tokenizer bytes) reads" \
+    check "a foreign byte" fails 1 "foreign.txt: '~' (0x7E) at offset 4 is not in the vocabulary of 60 bytes; with the tokenizer .bytes. a model reads" \
         $command foreign.txt --model a
 done
 

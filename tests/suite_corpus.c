@@ -203,7 +203,7 @@ TEST(a_vocabulary_that_is_given_names_the_first_byte_it_has_not) {
     gr_corpus *c = gr_corpus_new(ctx, paths, 1, (gr_corpus_config){.tokenizer = &letters});
     ck_assert(gr_ok(ctx) && gr_corpus_vocab(c) == 6 && gr_corpus_batch(c, GR_TRAIN, &rng, 1, 1).inputs.ids[0] < 3);
     ck_assert_int_eq(gr_corpus_vocab(gr_corpus_new(ctx, paths, 2, (gr_corpus_config){.tokenizer = &bytes})), 256);
-    snprintf(message, sizeof message, "%s: '#' (0x23) at offset 5 did not occur in the training text (6 diff", second);
+    snprintf(message, sizeof message, "%s: '#' (0x23) at offset 5 is not in the vocabulary of 6 bytes; with", second);
     c = gr_corpus_new(ctx, paths, 2, (gr_corpus_config){.tokenizer = &letters});
     ck_assert(gr_corpus_vocab(c) == 0 && gr_corpus_size(c, GR_TRAIN) == 0);
     EXPECT_ERROR(message);

@@ -283,7 +283,7 @@ static refusal others(int at) {
     CALL(gr_parameter_at(ctx, 1 << 20), "parameter_at: index 1048576")
     CALL(end_of_no_region(), "no_grad_end: ")
     CALL(check_gradient(NULL), "gradcheck: input 0 is NULL")
-    CALL(check_gradient(foreign), "gradcheck: input 0 is NULL, inert or of another context")
+    CALL(check_gradient(foreign), "gradcheck: input 0 is NULL or of another context")
     CALL(gr_backward(apples) ? apples : gr_exp(apples), "backward: apples (2, 3) has more than one element")
     CALL(gr_backward(number) ? apples : gr_exp(apples), "backward: y () depends on no parameter")
     CALL(gr_backward_from(loss, v3) ? apples : gr_exp(apples),

@@ -72,7 +72,7 @@ TEST(a_byte_that_is_not_in_the_vocabulary_is_an_error_with_its_place) {
     const gr_tokenizer t = gr_tokenizer_chars((const uint8_t *)"ab", 2);
     int32_t ids[3];
     ck_assert(!gr_encode(ctx, &t, (const uint8_t *)"abc", 3, ids));
-    EXPECT_ERROR("encode: byte 0x63 at offset 2 is not in the vocabulary of 2");
+    EXPECT_ERROR("encode: 'c' (0x63) at offset 2 is not in the vocabulary of 2");
     ck_assert(!gr_encode(ctx, NULL, (const uint8_t *)"a", 1, ids));
     EXPECT_ERROR("encode: tokenizer is NULL");
     ck_assert(!gr_encode(ctx, &t, NULL, 1, ids));

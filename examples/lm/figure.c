@@ -44,15 +44,15 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     static bool warned; /* that there is no gnuplot */
     char script[64], svg[LM_PATH], png[LM_PATH];
     snprintf(script, sizeof script, "%s.gp", name);
-    const bool fits = snprintf(svg, sizeof svg, "%s/%s.svg", directory, name) < LM_PATH &&
-                      snprintf(png, sizeof png, "%s/%s.png", directory, name) < LM_PATH;
+    if (snprintf(svg, sizeof svg, "%s/%s.svg", directory, name) >= LM_PATH) return false; /* as long as the script's */
+    snprintf(png, sizeof png, "%s/%s.png", directory, name);
+    unlink(svg); /* of other data */
+    unlink(png);
     const int status = gnuplot(directory, script); /* 0, too, where a write has failed */
-    const bool whole = fits && is_whole(svg, "</svg>") && (access(png, F_OK) != 0 || is_whole(png, "IEND"));
+    const bool whole = is_whole(svg, "</svg>") && (access(png, F_OK) != 0 || is_whole(png, "IEND"));
     if (status == 0 && whole) return true;
-    if (fits) { /* half a picture, or an older one of other data */
-        remove(svg);
-        remove(png);
-    }
+    unlink(svg);
+    unlink(png);
     if (status == 0)
         lm_warn(set, "no picture: what gnuplot writes in %s is cut off; is the disk full?", directory);
     else if (status != GNUPLOT_MISSING)
@@ -60,6 +60,6 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     else if (!warned)
         lm_warn(set, "no pictures, as gnuplot is not installed; with it: cd %s && gnuplot *.gp",
                 lm_quoted(svg, directory));
-    warned = true;
+    warned = warned || status == GNUPLOT_MISSING;
     return false;
 }

@@ -88,42 +88,53 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
 
 /* -- What may be replaced ------------------------------------------------------------------------------------------ */
 
+/* What commands write into a directory; through gr_replacing, whose files a killed process leaves beside. */
 static const struct {
     unsigned commands;
+    bool beside;
     const char *name;
 } written[] = {
-    {LM_TRAIN, LM_MODEL},
-    {LM_TRAIN, LM_LAST},
-    {LM_TRAIN, LM_STATE},
-    {LM_TRAIN, LM_CONFIG},
-    {LM_TRAIN, LM_MODEL LM_NEW},
-    {LM_TRAIN, LM_LAST LM_NEW},
-    {LM_TRAIN, LM_STATE LM_NEW},
-    {LM_TRAIN, LM_CONFIG LM_NEW},
-    {LM_TRAIN, LM_LOG},
-    {LM_TRAIN, "attention.tsv"},
-    {LM_TRAIN, "attention.gp"},
-    {LM_TRAIN, "attention.png"},
-    {LM_TRAIN, "attention.svg"},
-    {LM_ATTEND, "attend.tsv"},
-    {LM_ATTEND, "attend.gp"},
-    {LM_ATTEND, "attend.png"},
-    {LM_ATTEND, "attend.svg"},
-    {LM_TRAIN | LM_PLOT, "loss.gp"},
-    {LM_TRAIN | LM_PLOT, "loss.png"},
-    {LM_TRAIN | LM_PLOT, "loss.svg"},
+    {LM_TRAIN, false, LM_MODEL},
+    {LM_TRAIN, false, LM_LAST},
+    {LM_TRAIN, false, LM_STATE},
+    {LM_TRAIN, false, LM_CONFIG},
+    {LM_TRAIN, true, LM_MODEL LM_NEW},
+    {LM_TRAIN, true, LM_LAST LM_NEW},
+    {LM_TRAIN, true, LM_STATE LM_NEW},
+    {LM_TRAIN, true, LM_CONFIG LM_NEW},
+    {LM_TRAIN, false, LM_LOG},
+    {LM_TRAIN, true, "attention.tsv"},
+    {LM_TRAIN, true, "attention.gp"},
+    {LM_TRAIN, false, "attention.png"},
+    {LM_TRAIN, false, "attention.svg"},
+    {LM_ATTEND, true, "attend.tsv"},
+    {LM_ATTEND, true, "attend.gp"},
+    {LM_ATTEND, false, "attend.png"},
+    {LM_ATTEND, false, "attend.svg"},
+    {LM_TRAIN | LM_PLOT, true, "loss.gp"},
+    {LM_TRAIN | LM_PLOT, false, "loss.png"},
+    {LM_TRAIN | LM_PLOT, false, "loss.svg"},
 };
 enum { WRITTEN = sizeof written / sizeof *written };
+
+bool lm_is_leftover(const char *entry) {
+    for (size_t i = 0; i < WRITTEN; i++) {
+        const char *end = strstr(written[i].name, LM_NEW);
+        if (!(written[i].commands & LM_TRAIN)) continue;
+        if ((end && strcmp(entry, written[i].name) == 0) || (written[i].beside && gr_is_beside(entry, written[i].name)))
+            return true;
+    }
+    return false;
+}
 
 bool lm_writes(unsigned commands, const char *directory, const char *file) {
     char path[LM_PATH];
     const char *slash = strrchr(file, '/'), *entry = slash ? slash + 1 : file;
     const bool inside = snprintf(path, sizeof path, "%s/%s", directory, entry) < LM_PATH && lm_same_file(path, file);
+    if (inside && commands & LM_TRAIN && lm_is_leftover(entry)) return true; /* it would be removed */
     for (size_t i = 0; i < WRITTEN; i++) {
-        if (!(written[i].commands & commands)) continue;
-        if (inside && gr_is_beside(entry, written[i].name)) return true; /* it would be removed */
         const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
-        if (fits && lm_same_file(path, file)) return true;
+        if (fits && written[i].commands & commands && lm_same_file(path, file)) return true;
     }
     return false;
 }

@@ -54,8 +54,9 @@ static double measured(gr_context *ctx, gr_gpt_config c, int64_t batch) {
 
 /* A large model would take its time, and memory, to answer a question: small ones are measured. Of windows, layers,
  * heads and the numbers of a head the bytes are an affine function while the other three stay: two measurements of
- * each, 2^4 in all, tell it. A window that is longer counts as several; but textbook attention, whose scores, weights
- * and both their gradients stand in memory, grows with the square of its tokens. */
+ * each, 2^4 in all, tell it. A window that is longer counts as several; but textbook attention grows with the square
+ * of its tokens: scores, weights and what they were before the mask stand in memory for each layer, and of one their
+ * gradients. (The state of linear attention grows with the square of a head, which this does not see.) */
 static double activations(gr_context *ctx, const gr_gpt_config *c, int64_t batch) {
     enum { SIZES = 4 };
     static const int64_t less[SIZES] = {1, 1, 2, 16}, more[SIZES] = {BATCH, 2, 4, 32};
@@ -78,7 +79,7 @@ static double activations(gr_context *ctx, const gr_gpt_config *c, int64_t batch
         small.context = time, small.layers = at[1], small.heads = at[2], small.width = at[2] * at[3];
         bytes += share * measured(ctx, small, at[0]);
     }
-    const double squares = 4 * (double)batch * (double)(c->layers * c->heads) * n * (n - (double)time);
+    const double squares = (double)batch * (double)((3 * c->layers + 2) * c->heads) * n * (n - (double)time);
     return bytes + (c->style.kind == GR_TEXTBOOK ? squares * sizeof(gr_real) : 0);
 }
 
@@ -176,30 +177,34 @@ static int check_options(const lm_settings *set) {
     return lm_check_model(set);
 }
 
-/* Batch and accumulation are the run's, unless they are given. */
+/* Batch and accumulation are those of the model's run, unless they are given. */
 static int read_run(lm_settings *set) {
-    char path[LM_PATH] = "";
+    char home[LM_PATH], path[LM_PATH] = "";
+    if (!*set->model) return 0;
     gr_context *ctx = gr_context_new();
-    const bool there = *set->model && lm_is_directory(ctx, set->model) && lm_exists(ctx, set->model, LM_CONFIG);
-    lm_path(ctx, path, set->model, LM_CONFIG);
-    int status = lm_end(set, ctx);
-    if (!there || status != 0) return status;
-    status = lm_read_config(set, path);
-    free(set->text_of_config); /* the numbers are read */
-    return status;
+    const char *directory = lm_home(ctx, set->model, home);
+    const bool there = lm_exists(ctx, directory, LM_CONFIG);
+    lm_path(ctx, path, directory, LM_CONFIG);
+    const int status = lm_end(set, ctx);
+    return there && status == 0 ? lm_read_config(set, path) : status;
+}
+
+static int tell(const lm_settings *set) {
+    gr_context *ctx = gr_context_new();
+    const gr_gpt_config config = *set->model ? lm_load(ctx, set->model, NULL)->config : lm_gpt_config(set, set->vocab);
+    const double step = gr_ok(ctx) ? activations(ctx, &config, set->batch) : 0;
+    if (gr_ok(ctx)) {
+        print_config(ctx, config);
+        print_step(&config, set, print_parameters(&config), step);
+    }
+    return lm_end(set, ctx);
 }
 
 int lm_info(const lm_settings *set) {
     lm_settings s = *set; /* batch and accumulation become the run's */
-    int status = check_options(&s);
+    int status = check_options(set);
     if (status == 0) status = read_run(&s);
-    if (status != 0) return status;
-    gr_context *ctx = gr_context_new();
-    const gr_gpt_config config = *s.model ? lm_load(ctx, s.model, NULL)->config : lm_gpt_config(&s, s.vocab);
-    const double step = gr_ok(ctx) ? activations(ctx, &config, s.batch) : 0;
-    if (gr_ok(ctx)) {
-        print_config(ctx, config);
-        print_step(&config, &s, print_parameters(&config), step);
-    }
-    return lm_end(&s, ctx);
+    if (status == 0) status = tell(&s);
+    if (s.text_of_config != set->text_of_config) free(s.text_of_config);
+    return status;
 }

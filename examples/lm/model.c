@@ -76,12 +76,7 @@ int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text,
     const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
     int32_t *ids = fits ? malloc((text.size + 1 + room) * sizeof *ids) : NULL;
     if (!ids) gr_fail(ctx, text.origin, "no memory for %zu bytes of text and a sample of %zu", text.size, room);
-    for (size_t i = 0; ids && i < text.size; i++) {
-        const uint8_t byte = (uint8_t)text.bytes[i];
-        ids[i] = tokenizer->id[byte];
-        if (ids[i] < 0) gr_fail_unknown(ctx, text.origin, byte, i, tokenizer->size);
-    }
-    if (gr_ok(ctx)) return ids;
+    if (ids && gr_encode_from(ctx, text.origin, tokenizer, (const uint8_t *)text.bytes, text.size, ids)) return ids;
     free(ids);
     return NULL;
 }

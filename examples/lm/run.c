@@ -195,36 +195,37 @@ static void check_inputs(const lm_run *run) {
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-#define NEW LM_NEW
-
-/* The new file takes the old one's place and, where it can, its permissions; or goes after an error. */
-static void put_in_place(lm_run *run, const char *staged, const char *name) {
+/* A file that is staged has from its beginning the permissions of the one that it will replace. */
+static void stage(lm_run *run, const char *staged, const char *name) {
+    enum { PERMISSIONS = 0777 };
     struct stat old;
     char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
-    if (gr_ok(run->ctx) && stat(to, &old) == 0) (void)chmod(from, old.st_mode & 0777);
+    if (!gr_ok(run->ctx) || stat(to, &old) != 0) return;
+    const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
+    if (file < 0) return; /* saving will say why */
+    (void)fchown(file, (uid_t)-1, old.st_gid);
+    (void)fchmod(file, old.st_mode & PERMISSIONS);
+    (void)close(file);
+}
+
+/* The staged file takes the old one's place, or goes after an error. */
+static void put_in_place(lm_run *run, const char *staged, const char *name) {
+    char from[LM_PATH] = "", to[LM_PATH] = "";
+    lm_path(run->ctx, from, run->set->out, staged);
+    lm_path(run->ctx, to, run->set->out, name);
     if (gr_ok(run->ctx) && rename(from, to) != 0) gr_fail(run->ctx, to, "cannot write: %s", strerror(errno));
     if (!gr_ok(run->ctx)) unlink(from);
 }
 
-/* Has a run that was killed while it saved left this? */
-static bool is_leftover(const char *entry) {
-    static const char *const staged[] = {LM_MODEL NEW, LM_LAST NEW, LM_STATE NEW, LM_CONFIG NEW};
-    static const char *const pictures[] = {"loss.gp", "attention.gp", "attention.tsv"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof staged / sizeof *staged; i++)
-        is = is || strcmp(entry, staged[i]) == 0 || gr_is_beside(entry, staged[i]);
-    for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) is = is || gr_is_beside(entry, pictures[i]);
-    return is;
-}
-
-/* Those that cannot be found or removed only take room: a name that ends in NEW is replaced, no other comes again. */
+/* Those that cannot be found or removed only take room: a name that ends in LM_NEW is replaced, no other comes again.
+ */
 static void remove_leftovers(const lm_run *run) {
     DIR *directory = opendir(run->set->out);
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         char path[LM_PATH] = "";
-        if (!is_leftover(entry->d_name)) continue;
+        if (!lm_is_leftover(entry->d_name)) continue;
         lm_path(run->ctx, path, run->set->out, entry->d_name);
         if (gr_ok(run->ctx)) unlink(path);
     }
@@ -258,16 +259,18 @@ bool lm_run_begin(lm_run *run) {
     open_log(run);
     if (!gr_ok(run->ctx)) return false; /* another training's leftovers are none */
     remove_leftovers(run);
-    lm_write_config(run->ctx, set, LM_CONFIG NEW); /* where that fails, the older run stays whole */
+    stage(run, LM_CONFIG LM_NEW, LM_CONFIG);
+    lm_write_config(run->ctx, set, LM_CONFIG LM_NEW); /* where that fails, the older run stays whole */
     if (gr_ok(run->ctx) && !resumed) forget(run);
-    put_in_place(run, LM_CONFIG NEW, LM_CONFIG);
+    put_in_place(run, LM_CONFIG LM_NEW, LM_CONFIG);
     begin_log(run);
     return gr_ok(run->ctx);
 }
 
-static void stage_model(lm_run *run, const char *name) {
+static void stage_model(lm_run *run, const char *staged, const char *name) {
     char path[LM_PATH] = "";
-    gr_gpt_save(run->gpt, gr_corpus_tokenizer(run->corpus), lm_path(run->ctx, path, run->set->out, name));
+    stage(run, staged, name);
+    gr_gpt_save(run->gpt, gr_corpus_tokenizer(run->corpus), lm_path(run->ctx, path, run->set->out, staged));
     gr_context_reset(run->ctx);
 }
 
@@ -284,13 +287,14 @@ void lm_run_save(lm_run *run, bool best) {
     char path[LM_PATH] = "";
     const bool model = best || run->saved < 0;
     flush_log(run);
-    if (model) stage_model(run, LM_MODEL NEW);
-    stage_model(run, LM_LAST NEW);
-    gr_state_save(run->gpt, run->adamw, run->at, lm_path(run->ctx, path, run->set->out, LM_STATE NEW));
+    if (model) stage_model(run, LM_MODEL LM_NEW, LM_MODEL);
+    stage_model(run, LM_LAST LM_NEW, LM_LAST);
+    stage(run, LM_STATE LM_NEW, LM_STATE);
+    gr_state_save(run->gpt, run->adamw, run->at, lm_path(run->ctx, path, run->set->out, LM_STATE LM_NEW));
     gr_context_reset(run->ctx);
-    if (model) put_in_place(run, LM_MODEL NEW, LM_MODEL);
-    put_in_place(run, LM_LAST NEW, LM_LAST);
-    put_in_place(run, LM_STATE NEW, LM_STATE);
+    if (model) put_in_place(run, LM_MODEL LM_NEW, LM_MODEL);
+    put_in_place(run, LM_LAST LM_NEW, LM_LAST);
+    put_in_place(run, LM_STATE LM_NEW, LM_STATE);
     flush_directory(run);
     if (gr_ok(run->ctx)) run->saved = run->at.step;
 }

@@ -64,7 +64,7 @@ static bool may_go_back(gr_tensor *y, gr_tensor *seed) {
     gr_context *ctx = y->ctx;
     if (seed->ctx != ctx)
         gr_fail(ctx, "backward", "the seed belongs to another context");
-    else if (!gr_is_there(y, "backward", "y") || !gr_is_there(seed, "backward", "the seed"))
+    else if (!gr_check_alive(y, "backward", "y") || !gr_check_alive(seed, "backward", "the seed"))
         return false;
     else if (!gr_shape_equal(y->shape, seed->shape))
         gr_fail(ctx, "backward", "%s needs a seed of its own shape, not %s", gr_show(y, "y"), gr_show(seed, "seed"));
@@ -91,7 +91,7 @@ bool gr_backward_from(gr_tensor *y, gr_tensor *seed) {
 }
 
 bool gr_backward(gr_tensor *loss) {
-    if (!loss || !gr_ok(loss->ctx) || !gr_is_there(loss, "backward", "the loss")) return false;
+    if (!loss || !gr_ok(loss->ctx) || !gr_check_alive(loss, "backward", "the loss")) return false;
     if (gr_numel(loss) != 1) {
         gr_fail(loss->ctx, "backward", "%s has more than one element: give gr_backward_from a seed",
                 gr_show(loss, "loss"));

@@ -38,6 +38,15 @@ static bool sound_result(const check *c, const gr_tensor *y) {
     return gr_ok(c->ctx);
 }
 
+/* The result of f. One that ends the step takes the inputs with it. */
+static gr_tensor *call(const check *c) {
+    const unsigned steps = c->ctx->steps;
+    gr_tensor *y = c->f(c->ctx, c->inputs, c->arg);
+    if (c->ctx->steps == steps) return y;
+    gr_fail(c->ctx, "gradcheck", "the function has ended the step (gr_context_reset)");
+    return gr_inert(c->ctx);
+}
+
 /* L = sum(r * y), in double; r is drawn anew from its seed each time. */
 static double value_of(const check *c, gr_tensor *y) {
     gr_rng rng = c->cotangent;
@@ -53,7 +62,7 @@ static double value_of(const check *c, gr_tensor *y) {
 static double evaluate(const check *c) {
     const gr_mark before = gr_mark_step(c->ctx);
     gr_no_grad_begin(c->ctx);
-    double value = value_of(c, c->f(c->ctx, c->inputs, c->arg));
+    double value = value_of(c, call(c));
     gr_no_grad_end(c->ctx);
     gr_rewind_step(c->ctx, &before);
     return value;
@@ -106,7 +115,7 @@ static void hold_the_rest_constant(const check *c, const gr_node *before) {
 
 static bool run_backward(const check *c) {
     const gr_node *before = c->ctx->tape;
-    gr_tensor *y = c->f(c->ctx, c->inputs, c->arg);
+    gr_tensor *y = call(c);
     if (!sound_result(c, y)) return false;
     if (!y->requires_grad) {
         gr_fail(c->ctx, "gradcheck", "the result depends on no input whose gradient is wanted");
@@ -126,6 +135,7 @@ static void compare(const check *c, int input, double h, gr_gradcheck_result *wo
     gr_gradcheck_result here = {.ok = true, .input = input, .error = -1, .input_name = gr_name(x)};
     for (int64_t k = 0; k < gr_numel(x) && gr_ok(c->ctx); k++) {
         double numeric = difference_quotient(c, &x->data[k], h);
+        if (!gr_ok(c->ctx)) break;
         double analytic = (double)x->grad->data[k] - (double)(gr_real)prefill(input, k);
         double error = fabs(analytic - numeric);
         if (fabs(numeric) > largest && fabs(numeric) < HUGE_VAL) largest = fabs(numeric);
@@ -143,8 +153,8 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     worst.error = (double)NAN;
     if (!gr_ok(ctx)) return worst;
     for (int i = 0; i < count; i++)
-        if (!inputs || gr_is_inert(inputs[i]) || inputs[i]->ctx != ctx) {
-            gr_fail(ctx, "gradcheck", "input %d is NULL, inert or of another context", i);
+        if (!inputs || !inputs[i] || inputs[i]->ctx != ctx || !gr_check_alive(inputs[i], "gradcheck", "an input")) {
+            gr_fail(ctx, "gradcheck", "input %d is NULL or of another context", i);
             return worst;
         }
     if (!f || count < 0) {
@@ -154,6 +164,7 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     double h = config.step > 0 ? config.step : best_step;
     double tolerance = config.tolerance > 0 ? config.tolerance : usual_tolerance;
     struct gr_node *tape = ctx->tape;
+    const unsigned steps = ctx->steps;
     const bool torn = ctx->gradients_torn; /* of the step under way; here it is about copies */
     ctx->gradients_torn = false;
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
@@ -162,7 +173,7 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     for (int i = 0; ran && i < count; i++)
         if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
     if (worst.error < 0) worst.error = ran ? 0 : (double)NAN;
-    ctx->tape = tape;
+    ctx->tape = ctx->steps == steps ? tape : NULL;
     ctx->gradients_torn = torn;
     worst.ok = ran && gr_ok(ctx) && worst.error <= tolerance;
     return worst;

@@ -37,7 +37,7 @@ gr_tensor *gr_parameter(gr_tensor *x, const char *name) {
 
 gr_tensor *gr_requires_grad(gr_tensor *x) {
     if (!x) return gr_inert(NULL);
-    if (!gr_ok(x->ctx) || !gr_is_there(x, "requires_grad", "x")) return gr_inert(x->ctx);
+    if (!gr_ok(x->ctx) || !gr_check_alive(x, "requires_grad", "x")) return gr_inert(x->ctx);
     if (x->node) {
         gr_fail(x->ctx, "requires_grad", "%s was made by %s; gr_retain_grad keeps the gradient of an intermediate",
                 gr_show(x, "x"), x->node->op->name);
@@ -48,13 +48,14 @@ gr_tensor *gr_requires_grad(gr_tensor *x) {
 
 gr_tensor *gr_retain_grad(gr_tensor *x) {
     if (!x) return gr_inert(NULL);
-    if (gr_is_there(x, "retain_grad", "x")) x->retain_grad = true;
+    if (!gr_check_alive(x, "retain_grad", "x")) return gr_inert(x->ctx);
+    x->retain_grad = true;
     return x;
 }
 
 gr_tensor *gr_grad(gr_tensor *x) {
     if (!x) return gr_inert(NULL);
-    if (!gr_ok(x->ctx) || !gr_is_there(x, "grad", "x")) return gr_inert(x->ctx);
+    if (!gr_ok(x->ctx) || !gr_check_alive(x, "grad", "x")) return gr_inert(x->ctx);
     if (x->grad) return x->grad;
     gr_fail(x->ctx, "grad", "%s has no gradient: %s", gr_show(x, "x"),
             !x->requires_grad ? "it depends on no parameter or variable"
@@ -65,7 +66,7 @@ gr_tensor *gr_grad(gr_tensor *x) {
 
 gr_tensor *gr_detach(gr_tensor *x) {
     if (!x) return gr_inert(NULL);
-    if (!gr_ok(x->ctx) || !gr_is_there(x, "detach", "x")) return gr_inert(x->ctx);
+    if (!gr_ok(x->ctx) || !gr_check_alive(x, "detach", "x")) return gr_inert(x->ctx);
     return gr_view(x, x->shape, x->stride, 0);
 }
 

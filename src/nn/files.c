@@ -58,7 +58,9 @@ enum {
     BUFFER = 1 << 16,                /* bytes of a system call */
     SUFFIX = sizeof ".XXXXXXXX.tmp", /* NUL included */
     TRIES = 100,                     /* of names that are all taken: somebody means it */
-    PERMISSIONS = 0777               /* without set-user-ID: the owner may become another */
+    PERMISSIONS = 0777,              /* without set-user-ID: the owner may become another */
+    OWNER = 0700,
+    GROUP = 0070
 };
 
 /* Keeps the first cause. */
@@ -129,9 +131,10 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
     if (!r.cause) note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
     const mode_t mode = old.st_mode ? old.st_mode & PERMISSIONS : 0666;
-    if (!r.cause) note_failure(&r, (r.file = open_beside(&r, mode)) >= 0);
-    /* Gives back what the umask has taken. Some file systems cannot; then fewer may read the file, never more. */
-    if (r.file >= 0 && old.st_mode) (void)fchmod(r.file, mode);
+    if (!r.cause) note_failure(&r, (r.file = open_beside(&r, old.st_mode ? mode & OWNER : mode)) >= 0);
+    /* At first the owner alone may use it; the older one's group gets what it had, if the file can be given to it. */
+    if (r.file >= 0 && old.st_mode)
+        (void)fchmod(r.file, fchown(r.file, (uid_t)-1, old.st_gid) == 0 ? mode : mode & ~(mode_t)GROUP);
     return r;
 }
 

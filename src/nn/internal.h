@@ -20,7 +20,11 @@ void gr_check_heads(gr_context *ctx, const char *where, int64_t heads, int64_t w
 /* The vocabulary of a set of bytes; ids in their order. */
 gr_tokenizer gr_tokenizer_of(const bool member[256]);
 
-/* A byte of a text that the vocabulary of a model, so many bytes, does not have; `where` is the text. */
+/* gr_encode of a text of this name, for the message. */
+bool gr_encode_from(gr_context *ctx, const char *where, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size,
+                    int32_t *out);
+
+/* Keeps the error of a byte that a vocabulary, of so many, does not have; `where` names the text. */
 void gr_fail_unknown(gr_context *ctx, const char *where, uint8_t byte, uint64_t offset, int vocabulary);
 
 /* Fills in what a style leaves to be chosen; an error if it is none. */

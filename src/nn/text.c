@@ -31,10 +31,19 @@ void gr_fail_unknown(gr_context *ctx, const char *where, uint8_t byte, uint64_t 
         snprintf(shown, sizeof shown, "'%c' (0x%02X)", byte, (unsigned)byte);
     else
         snprintf(shown, sizeof shown, "byte 0x%02X", (unsigned)byte);
-    gr_fail(ctx, where,
-            "%s at offset %llu did not occur in the training text (%d different bytes); a model trained with GR_BYTES "
-            "(lm train --tokenizer bytes) reads every file",
-            shown, (unsigned long long)offset, vocabulary);
+    gr_fail(
+        ctx, where,
+        "%s at offset %llu is not in the vocabulary of %d bytes; with the tokenizer \"bytes\" a model reads every text",
+        shown, (unsigned long long)offset, vocabulary);
+}
+
+bool gr_encode_from(gr_context *ctx, const char *where, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size,
+                    int32_t *out) {
+    for (size_t i = 0; gr_ok(ctx) && i < size; i++) {
+        out[i] = tokenizer->id[text[i]];
+        if (out[i] < 0) gr_fail_unknown(ctx, where, text[i], i, tokenizer->size);
+    }
+    return gr_ok(ctx);
 }
 
 bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *text, size_t size, int32_t *out) {
@@ -42,11 +51,5 @@ bool gr_encode(gr_context *ctx, const gr_tokenizer *tokenizer, const uint8_t *te
         gr_fail(ctx, "encode", "%s is NULL", !tokenizer ? "tokenizer" : !text ? "text" : "out");
         return false;
     }
-    for (size_t i = 0; gr_ok(ctx) && i < size; i++) {
-        out[i] = tokenizer->id[text[i]];
-        if (out[i] < 0)
-            gr_fail(ctx, "encode", "byte 0x%02X at offset %zu is not in the vocabulary of %d", text[i], i,
-                    tokenizer->size);
-    }
-    return gr_ok(ctx);
+    return gr_encode_from(ctx, "encode", tokenizer, text, size, out);
 }

@@ -41,12 +41,14 @@ void gr_context_free(gr_context *ctx) {
     free(ctx);
 }
 
+static gr_arena *tensors_of_step(gr_context *ctx) { return &ctx->tensors[ctx->steps % 2]; }
+
 void gr_context_reset(gr_context *ctx) {
     if (!ctx || ctx == &no_context) return;
     for (gr_tensor *x = ctx->latest; x; x = x->earlier) x->data = NULL, x->shape = GR_SCALAR, x->name = NULL;
     ctx->latest = ctx->free_tensors = NULL;
-    ctx->turn = 1 - ctx->turn;
-    gr_arena_reset(&ctx->tensors[ctx->turn]);
+    ctx->steps++;
+    gr_arena_reset(tensors_of_step(ctx));
     gr_arena_reset(&ctx->step);
     ctx->tape = NULL;
     gr_profile_event(ctx, "reset", "step", 0, 0);
@@ -90,7 +92,7 @@ void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
 const char *gr_context_isa(const gr_context *ctx) { return ctx && ctx->kernels ? ctx->kernels->name : ""; }
 
 size_t gr_context_bytes(const gr_context *ctx) {
-    return ctx ? ctx->forever.used + ctx->step.used + ctx->tensors[ctx->turn].used : 0;
+    return ctx ? ctx->forever.used + ctx->step.used + ctx->tensors[ctx->steps % 2].used : 0;
 }
 
 gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
@@ -113,14 +115,14 @@ void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t siz
 
 gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent) {
     if (!gr_ok(ctx)) return NULL;
-    gr_tensor *x = alloc_in(persistent ? &ctx->forever : &ctx->tensors[ctx->turn], ctx, sizeof *x);
+    gr_tensor *x = alloc_in(persistent ? &ctx->forever : tensors_of_step(ctx), ctx, sizeof *x);
     if (!x) return NULL;
     *x = (gr_tensor){.ctx = ctx, .persistent = persistent, .earlier = persistent ? NULL : ctx->latest};
     if (!persistent) ctx->latest = x;
     return x;
 }
 
-bool gr_is_there(const gr_tensor *x, const char *where, const char *label) {
+bool gr_check_alive(const gr_tensor *x, const char *where, const char *label) {
     if (x && gr_is_inert(x))
         gr_fail(x->ctx, where,
                 x == gr_inert(x->ctx) ? "%s was made after an error that has been cleared since"
@@ -129,11 +131,14 @@ bool gr_is_there(const gr_tensor *x, const char *where, const char *label) {
     return !gr_is_inert(x);
 }
 
-gr_mark gr_mark_step(const gr_context *ctx) { return (gr_mark){ctx->step, ctx->tensors[ctx->turn], ctx->latest}; }
+gr_mark gr_mark_step(const gr_context *ctx) {
+    return (gr_mark){ctx->step, ctx->tensors[ctx->steps % 2], ctx->latest, ctx->steps};
+}
 
 void gr_rewind_step(gr_context *ctx, const gr_mark *since) {
+    if (ctx->steps != since->steps) return;
     gr_arena_rewind(&ctx->step, &since->step);
-    gr_arena_rewind(&ctx->tensors[ctx->turn], &since->tensors);
+    gr_arena_rewind(tensors_of_step(ctx), &since->tensors);
     ctx->latest = since->latest;
     ctx->free_tensors = NULL; /* they may lie in what was taken back */
 }

@@ -35,7 +35,8 @@ gr_context *gr_context_new(void);
 void gr_context_free(gr_context *ctx);
 
 /* Ends the step: every tensor that is not a parameter and was not kept is gone, and the tape with it. To use such a
- * tensor in the next step is an error; later it may not be noticed. */
+ * tensor in the next step is an error, but for gr_data, gr_shape_of and their like, to which it is inert; later it may
+ * not be noticed. */
 void gr_context_reset(gr_context *ctx);
 
 /* True as long as no error is kept. */

@@ -44,7 +44,7 @@ struct gr_context {
     const gr_kernels *kernels;
     gr_arena forever, step;
     gr_arena tensors[2];     /* of this step and of the one before, in turn: without their numbers */
-    int turn;                /* which is this step's */
+    unsigned steps;          /* ended; whether it is even tells which arena is this step's */
     gr_tensor *latest;       /* of this step */
     gr_tensor *free_tensors; /* the pool, of this step */
     gr_cleanup *cleanups;
@@ -74,12 +74,13 @@ void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t siz
 gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent);
 
 /* False for NULL, and after an error for a tensor that is inert: it was made after an error, or in an earlier step. */
-bool gr_is_there(const gr_tensor *x, const char *where, const char *label);
+bool gr_check_alive(const gr_tensor *x, const char *where, const char *label);
 
-/* Takes back what the step has taken since. */
+/* Takes back what the step has taken since; nothing if it is another step by now. */
 typedef struct gr_mark {
     gr_arena step, tensors;
     gr_tensor *latest;
+    unsigned steps;
 } gr_mark;
 gr_mark gr_mark_step(const gr_context *ctx);
 void gr_rewind_step(gr_context *ctx, const gr_mark *since);

@@ -46,7 +46,7 @@ static bool check_tensor(gr_context *ctx, const char *where, const struct gr_mas
         gr_fail(ctx, where, "a tensor of the mask is NULL");
     else if (x->ctx != ctx)
         gr_fail(ctx, where, "%s belongs to another context", gr_show(x, "the mask's tensor"));
-    else if (!gr_is_there(x, where, "a tensor of the mask"))
+    else if (!gr_check_alive(x, where, "a tensor of the mask"))
         return false;
     else if (w->kind == GR_MASK_TENSOR &&
              (!gr_shape_broadcast(x->shape, scores, &common) || !gr_shape_equal(common, scores)))

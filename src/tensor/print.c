@@ -82,7 +82,7 @@ static void separate(const printer *p, const int64_t place[GR_MAX_DIMS], int tur
 
 void gr_fprint(FILE *out, gr_tensor *x) {
     if (!out) return;
-    if (gr_is_inert(x)) {
+    if (!gr_check_alive(x, "print", "x")) {
         fprintf(out, "(inert) %s\n", x ? x->ctx->error : "");
         return;
     }

@@ -138,7 +138,7 @@ gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, 
 }
 
 gr_tensor *gr_keep(gr_tensor *x) {
-    if (!gr_is_there(x, "keep", "x")) return gr_inert(x ? x->ctx : NULL);
+    if (!gr_check_alive(x, "keep", "x")) return gr_inert(x ? x->ctx : NULL);
     gr_tensor *y = gr_new(x->ctx, "keep", true, x->shape);
     if (gr_is_inert(y)) return y;
     gr_run_map(GR_MAP_copy, 0, y, 1, &x);
@@ -146,7 +146,8 @@ gr_tensor *gr_keep(gr_tensor *x) {
 }
 
 gr_tensor *gr_named(gr_tensor *x, const char *name) {
-    if (!gr_is_there(x, "named", "x") || !name) return x ? x : gr_inert(NULL);
+    if (!gr_check_alive(x, "named", "x")) return gr_inert(x ? x->ctx : NULL);
+    if (!name) return x;
     size_t size = strlen(name) + 1;
     char *copy = gr_alloc(x->ctx, x->persistent, size);
     if (!copy) return gr_inert(x->ctx);
@@ -174,7 +175,7 @@ int64_t gr_stride(const gr_tensor *x, int axis) {
 }
 
 double gr_item(gr_tensor *x) {
-    if (!gr_is_there(x, "item", "x")) return (double)NAN;
+    if (!gr_check_alive(x, "item", "x")) return (double)NAN;
     if (gr_numel(x) != 1) {
         gr_fail(x->ctx, "item", "%s has %lld elements; one is needed", gr_show(x, "x"), (long long)gr_numel(x));
         return (double)NAN;
@@ -183,7 +184,7 @@ double gr_item(gr_tensor *x) {
 }
 
 bool gr_to_array(gr_tensor *x, gr_real *out) {
-    if (!gr_is_there(x, "to_array", "x") || !out || !gr_ok(x->ctx)) return false;
+    if (!gr_check_alive(x, "to_array", "x") || !out || !gr_ok(x->ctx)) return false;
     gr_tensor y = {.ctx = x->ctx, .data = out, .shape = x->shape};
     gr_shape_strides(x->shape, y.stride);
     gr_run_map(GR_MAP_copy, 0, &y, 1, &x);
