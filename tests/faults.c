@@ -18,7 +18,7 @@
 
 const bool faults_possible = true;
 
-static atomic_int counted[FAULT_NUMBERS], reached;
+static atomic_int counted[FAULT_NUMBERS], reached, careless;
 static atomic_bool came;
 static failure armed;
 static const char *mark;
@@ -33,6 +33,8 @@ bool faults_end(void) {
     armed.calls = 0;
     return came;
 }
+
+int faults_careless(void) { return careless; }
 
 int faults_counted(unsigned long long calls) {
     int sum = 0;
@@ -116,6 +118,7 @@ int __wrap_open(const char *path, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
     const unsigned mode = flags & O_CREAT ? va_arg(rest, unsigned) : 0;
+    if (flags & O_CREAT && !(flags & O_EXCL)) careless++;
     va_end(rest);
     return comes(FAULT_NUMBER_open) ? -1 : __real_open(path, flags, mode);
 }
@@ -256,6 +259,7 @@ __attribute__((constructor)) static void read_environment(void) {
 const bool faults_possible = false;
 void faults_begin(failure f) { (void)f; }
 bool faults_end(void) { return false; }
+int faults_careless(void) { return 0; }
 int faults_counted(unsigned long long calls) { return (int)(calls & 0); }
 
 #endif

@@ -57,8 +57,8 @@ enum { FAULT_CALLS(FAULT_NUMBER) FAULT_NUMBERS };
      FAULT(open_memstream))
 
 /* A call that fails does nothing and sets errno; but close and fclose close, and then say that they failed. Of a
- * stream, what fails is the system's reading or writing beneath it (streams without a descriptor, and stderr, are left
- * alone). A short read or write moves half of the bytes, an empty one none. */
+ * stream, what fails is the system's reading or writing beneath it; stderr is left alone, and of a stream in memory
+ * only fclose fails. A short read or write moves half of the bytes, an empty one none. */
 typedef enum { FAULT_FAILS, FAULT_SHORT, FAULT_EMPTY } failure_way;
 
 typedef struct failure {
@@ -70,7 +70,8 @@ typedef struct failure {
 
 extern const bool faults_possible;
 void faults_begin(failure f);
-bool faults_end(void); /* has it come? */
+bool faults_end(void);     /* has it come? */
+int faults_careless(void); /* calls of open, since the program began, that made a file and would have taken another's */
 
 /* Calls since the program began. */
 int faults_counted(unsigned long long calls);

@@ -182,7 +182,7 @@ check "version" eval 'call --version && says "gradus [0-9]"'
 
 # -- What a command reads it does not replace
 cp -r a kept
-for name in config.txt.new state.safetensors.new attention.svg attention.png loss.png loss.svg loss.gp.00000000.tmp model.safetensors.new.12345678.tmp; do
+for name in config.txt.new state.safetensors.new attention.svg attention.png loss.png loss.svg; do
     cp "$text" kept/$name
     check "$name that is read" fails 1 "kept/$name: is read, and would be replaced by lm train" train --resume kept --steps 21 --data kept/$name
     check "$name is still there" cmp "$text" kept/$name
@@ -192,6 +192,11 @@ check "a file of options that is read" eval 'cp a/config.txt kept/loss.gp
     fails 1 "kept/loss.gp: is read, and would be replaced" train --overwrite --config kept/loss.gp --out kept'
 check "a run's own configuration can be read" call train --overwrite --config kept/config.txt --out kept
 printf the > kept/attend.tsv
+cp "$text" kept/loss.gp.00000000.tmp
+ln -s kept/loss.gp.00000000.tmp link.txt
+check "a leftover that is read" call train $run --data link.txt --steps 1 --out kept
+check "stays" cmp "$text" kept/loss.gp.00000000.tmp
+rm link.txt kept/loss.gp.00000000.tmp
 check "a prompt that is read" fails 1 "kept/attend.tsv: is read, and would be replaced by lm attend" attend --model kept --prompt-file kept/attend.tsv
 check "is as it was" [ "$(cat kept/attend.tsv)" = the ]
 rm kept/attend.tsv

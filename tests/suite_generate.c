@@ -114,7 +114,7 @@ TEST(bad_logits_and_bad_ways_are_refused) {
     gr_tensor *inert = gr_reshape(gr_scalar(ctx, 1), GR_SHAPE(2));
     gr_error_clear(ctx);
     ck_assert_int_eq((int)gr_sample(inert, (gr_sampling){0}, NULL), -1);
-    EXPECT_ERROR("sample: logits were made after an error that has been cleared since");
+    EXPECT_ERROR("sample: the tensor of logits was made after an error that has been cleared since");
     ck_assert(rng.counter == before.counter);
 }
 

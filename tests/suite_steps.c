@@ -9,7 +9,7 @@ static void two_steps(void) {
     kept = gr_keep(counting(GR_SHAPE(2, 3)));
     old = gr_named(counting(GR_SHAPE(2, 3)), "old");
     gr_context_reset(ctx);
-    x = counting(GR_SHAPE(2, 3));
+    for (int i = 0; i < 10; i++) x = counting(GR_SHAPE(2, 3)); /* more than there were */
 }
 
 #define OF_AN_EARLIER_STEP " is of an earlier step; gr_keep holds what is used in more than one"
@@ -114,6 +114,14 @@ TEST(a_loop_stops_at_its_second_step) {
     EXPECT(w, (double)first[0], (double)first[1], (double)first[2]);
 }
 
+TEST(steps_without_tensors_do_not_count) {
+    two_steps();
+    for (int i = 0; i < 3; i++) gr_context_reset(ctx);
+    counting(GR_SHAPE(2, 3));
+    ck_assert(gr_is_inert(gr_neg(x)));
+    EXPECT_ERROR("neg: x (operand 0)" OF_AN_EARLIER_STEP);
+}
+
 TEST(the_kept_and_the_views_of_a_step_are_as_they_were) {
     two_steps();
     gr_tensor *view = gr_transpose(kept, 0, 1);
@@ -142,7 +150,7 @@ Suite *steps_suite(void) {
     Suite *suite = suite_create("steps");
     GROUP(suite, "of an earlier step", an_op_names_the_operand, so_does_all_that_reads_one, so_does_all_that_shows_one,
           a_function_that_ends_the_step_fails_its_check, it_has_neither_shape_nor_numbers_nor_name,
-          a_loop_stops_at_its_second_step, the_kept_and_the_views_of_a_step_are_as_they_were,
-          many_steps_take_no_more_memory_than_two);
+          a_loop_stops_at_its_second_step, steps_without_tensors_do_not_count,
+          the_kept_and_the_views_of_a_step_are_as_they_were, many_steps_take_no_more_memory_than_two);
     return suite;
 }

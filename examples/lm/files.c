@@ -130,11 +130,13 @@ bool lm_is_leftover(const char *entry) {
 bool lm_writes(unsigned commands, const char *directory, const char *file) {
     char path[LM_PATH];
     const char *slash = strrchr(file, '/'), *entry = slash ? slash + 1 : file;
-    const bool inside = snprintf(path, sizeof path, "%s/%s", directory, entry) < LM_PATH && lm_same_file(path, file);
-    if (inside && commands & LM_TRAIN && lm_is_leftover(entry)) return true; /* it would be removed */
+    const int length = snprintf(path, sizeof path, "%.*s", slash ? (int)(slash - file + 1) : 1, slash ? file : ".");
+    const bool inside = length < LM_PATH && lm_same_file(path, directory);
     for (size_t i = 0; i < WRITTEN; i++) {
+        if (!(written[i].commands & commands)) continue;
+        if (inside && strcmp(entry, written[i].name) == 0) return true; /* it need not be there yet */
         const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
-        if (fits && written[i].commands & commands && lm_same_file(path, file)) return true;
+        if (fits && lm_same_file(path, file)) return true;
     }
     return false;
 }

@@ -161,7 +161,7 @@ static void print_step(const gr_gpt_config *c, const lm_settings *set, int64_t p
     print_size("weights", weights);
     print_size("gradients", weights);
     print_size("AdamW's moments", 2 * weights);
-    print_size("activations, their gradients (estimate)", step);
+    print_size("activations, gradients (estimate)", step);
     print_size("memory in all", 4 * weights + step);
     printf("  %-38s%*.3f GFLOP\n", "a token, forward and backward", COUNT, flops / GIGA);
     printf("  %-38s%*.3f GFLOP\n", "FLOPs of the step", COUNT, flops * tokens / GIGA);

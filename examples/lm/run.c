@@ -219,6 +219,13 @@ static void put_in_place(lm_run *run, const char *staged, const char *name) {
     if (!gr_ok(run->ctx)) unlink(from);
 }
 
+static bool is_read(const lm_run *run, const char *path) {
+    const lm_settings *set = run->set;
+    bool is = lm_same_file(path, set->config) || lm_same_file(path, set->validation);
+    for (int i = 0; i < set->data.count; i++) is = is || lm_same_file(path, set->data.item[i]);
+    return is;
+}
+
 /* Those that cannot be found or removed only take room: a name that ends in LM_NEW is replaced, no other comes again.
  */
 static void remove_leftovers(const lm_run *run) {
@@ -227,7 +234,7 @@ static void remove_leftovers(const lm_run *run) {
         char path[LM_PATH] = "";
         if (!lm_is_leftover(entry->d_name)) continue;
         lm_path(run->ctx, path, run->set->out, entry->d_name);
-        if (gr_ok(run->ctx)) unlink(path);
+        if (gr_ok(run->ctx) && !is_read(run, path)) unlink(path);
     }
     if (directory) closedir(directory);
 }

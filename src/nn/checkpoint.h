@@ -16,8 +16,8 @@
 #include "text.h"
 
 /* Replaces the file at once or not at all: written beside it, flushed to the disk, renamed. False after an error; then
- * the file is as it was, and nothing is beside it (after a kill there may be: "path.XXXXXXXX.tmp", which must not be too long). An older file's
- * permissions stay. Values have the type of gr_real: F32, or F64. */
+ * the file is as it was, and nothing is beside it (after a kill there may be: "path.XXXXXXXX.tmp", which must not be
+ * too long). An older file's permissions stay. Values have the type of gr_real: F32, or F64. */
 bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
 
 /* A new model with the weights of the file (F16, BF16, F32 or F64), without dropout, and its tokenizer (NULL: not

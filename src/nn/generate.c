@@ -60,9 +60,7 @@ static int64_t draw(int64_t n, const candidate *c, gr_rng *rng) {
 static bool sampling_ok(gr_tensor *logits, gr_sampling how, const gr_rng *rng) {
     gr_context *ctx = gr_context_of(logits);
     if (!logits || !gr_ok(ctx)) return false;
-    if (gr_is_inert(logits))
-        gr_fail(ctx, "sample", "logits were made after an error that has been cleared since");
-    else if (gr_ndim(logits) != 1)
+    if (gr_check_alive(logits, "sample", "the tensor of logits") && gr_ndim(logits) != 1)
         gr_fail(ctx, "sample", "%s is not (V)", gr_show(logits, "logits"));
     if (!(how.temperature >= 0 && how.temperature < INFINITY))
         gr_fail(ctx, "sample", "temperature %g; it must be finite and not negative", how.temperature);
@@ -202,8 +200,9 @@ bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) 
     if (d) d->busy = true;
     int64_t begin = 0;
     for (int64_t n = count; d && n < g.total && gr_ok(gpt->ctx); n++) {
+        const gr_mark before = gr_mark_step(gpt->ctx);
         const int64_t id = next_id(d, ids, n, &begin, &g);
-        gr_context_reset(gpt->ctx);
+        gr_rewind_step(gpt->ctx, &before);
         if (id < 0) break;
         ids[n] = (int32_t)id;
         if (g.emit && !g.emit(ids[n], g.arg)) break;

@@ -93,5 +93,6 @@ gr_dropout_layer gr_dropout_new(double p, uint64_t seed) {
 
 gr_tensor *gr_dropout_forward(gr_dropout_layer *layer, gr_tensor *x) {
     if (!layer || !x) return gr_no_layer(x, "dropout");
-    return layer->training && layer->p != 0 ? gr_dropout(x, layer->p, &layer->rng) : x;
+    if (layer->training && layer->p != 0) return gr_dropout(x, layer->p, &layer->rng);
+    return gr_check_alive(x, "dropout", "x") ? x : gr_inert(x->ctx);
 }

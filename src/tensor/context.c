@@ -41,11 +41,12 @@ void gr_context_free(gr_context *ctx) {
     free(ctx);
 }
 
-static gr_arena *tensors_of_step(gr_context *ctx) { return &ctx->tensors[ctx->steps % 2]; }
+static gr_arena *tensors_of_step(gr_context *ctx) { return &ctx->tensors[ctx->turn]; }
 
 void gr_context_reset(gr_context *ctx) {
     if (!ctx || ctx == &no_context) return;
     for (gr_tensor *x = ctx->latest; x; x = x->earlier) x->data = NULL, x->shape = GR_SCALAR, x->name = NULL;
+    if (ctx->latest) ctx->turn = 1 - ctx->turn; /* a step without tensors gives those before it no rest */
     ctx->latest = ctx->free_tensors = NULL;
     ctx->steps++;
     gr_arena_reset(tensors_of_step(ctx));
@@ -92,7 +93,7 @@ void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
 const char *gr_context_isa(const gr_context *ctx) { return ctx && ctx->kernels ? ctx->kernels->name : ""; }
 
 size_t gr_context_bytes(const gr_context *ctx) {
-    return ctx ? ctx->forever.used + ctx->step.used + ctx->tensors[ctx->steps % 2].used : 0;
+    return ctx ? ctx->forever.used + ctx->step.used + ctx->tensors[ctx->turn].used : 0;
 }
 
 gr_tensor *gr_inert(gr_context *ctx) { return ctx ? &ctx->inert : (gr_tensor *)&no_context.inert; }
@@ -132,7 +133,7 @@ bool gr_check_alive(const gr_tensor *x, const char *where, const char *label) {
 }
 
 gr_mark gr_mark_step(const gr_context *ctx) {
-    return (gr_mark){ctx->step, ctx->tensors[ctx->steps % 2], ctx->latest, ctx->steps};
+    return (gr_mark){ctx->step, ctx->tensors[ctx->turn], ctx->latest, ctx->steps};
 }
 
 void gr_rewind_step(gr_context *ctx, const gr_mark *since) {

@@ -44,7 +44,8 @@ struct gr_context {
     const gr_kernels *kernels;
     gr_arena forever, step;
     gr_arena tensors[2];     /* of this step and of the one before, in turn: without their numbers */
-    unsigned steps;          /* ended; whether it is even tells which arena is this step's */
+    int turn;                /* which is this step's */
+    unsigned steps;          /* ended */
     gr_tensor *latest;       /* of this step */
     gr_tensor *free_tensors; /* the pool, of this step */
     gr_cleanup *cleanups;
