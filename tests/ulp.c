@@ -45,7 +45,8 @@ static wide ref_normal_cdf(wide x) {
 LOOP(exp)
 LOOP(expm1)
 LOOP(log)
-LOOP(tanh) LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
+LOOP(tanh)
+LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
 
     static const struct {
     const char *name;
