@@ -42,11 +42,9 @@ static wide ref_normal_cdf(wide x) {
     static void loop_##f(gr_real *restrict y, const gr_real *restrict x, int n) { \
         _Pragma("omp simd") for (int i = 0; i < n; i++) y[i] = k_##f(x[i]);       \
     }
-LOOP(exp)
-LOOP(expm1)
-LOOP(log)
-LOOP(tanh)
-LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
+/* clang-format off */
+LOOP(exp) LOOP(expm1) LOOP(log) LOOP(tanh) LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
+    /* clang-format on */
 
     static const struct {
     const char *name;
