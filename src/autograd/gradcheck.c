@@ -75,6 +75,7 @@ static double difference_quotient(const check *c, gr_real *x, double h) {
     for (int i = 0; i < 4; i++) {
         *x = (gr_real)((double)middle + steps[i] * h);
         at[i] = evaluate(c);
+        if (!gr_ok(c->ctx)) return (double)NAN; /* x may be gone */
     }
     *x = middle;
     return (8 * (at[0] - at[1]) - (at[2] - at[3])) / (12 * h);
