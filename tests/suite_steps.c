@@ -83,7 +83,8 @@ TEST(a_function_that_ends_the_step_fails_its_check) {
     for (int call = 1; call <= 3; call++) {
         int calls = call;
         x = counting(GR_SHAPE(3));
-        ck_assert(!gr_gradcheck(ctx, ends_the_step, &calls, 1, &x, NULL, (gr_gradcheck_config){0}).ok);
+        ck_assert(
+            !gr_gradcheck(ctx, ends_the_step, &calls, 2, (gr_tensor *[]){x, x}, NULL, (gr_gradcheck_config){0}).ok);
         EXPECT_ERROR("gradcheck: the function has ended the step");
         gr_context_reset(ctx);
         x = counting(GR_SHAPE(3));

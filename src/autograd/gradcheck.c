@@ -171,7 +171,7 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
     bool ran = make_variables(&c, inputs, wanted) && run_backward(&c);
     worst.error = -1;
-    for (int i = 0; ran && i < count; i++)
+    for (int i = 0; ran && gr_ok(ctx) && i < count; i++)
         if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
     if (worst.error < 0) worst.error = ran ? 0 : (double)NAN;
     ctx->tape = ctx->steps == steps ? tape : NULL;
