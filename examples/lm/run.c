@@ -197,16 +197,14 @@ static void check_inputs(const lm_run *run) {
 
 /* A file that is staged has from its beginning the permissions of the one that it will replace. */
 static void stage(lm_run *run, const char *staged, const char *name) {
-    enum { PERMISSIONS = 0777 };
     struct stat old;
     char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
     if (!gr_ok(run->ctx) || stat(to, &old) != 0) return;
-    const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
+    const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) return; /* saving will say why */
-    (void)fchown(file, (uid_t)-1, old.st_gid);
-    (void)fchmod(file, old.st_mode & PERMISSIONS);
+    gr_permit_like(file, &old);
     (void)close(file);
 }
 

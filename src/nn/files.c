@@ -57,10 +57,7 @@ bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t
 enum {
     BUFFER = 1 << 16,                /* bytes of a system call */
     SUFFIX = sizeof ".XXXXXXXX.tmp", /* NUL included */
-    TRIES = 100,                     /* of names that are all taken: somebody means it */
-    PERMISSIONS = 0777,              /* without set-user-ID: the owner may become another */
-    OWNER = 0700,
-    GROUP = 0070
+    TRIES = 100                      /* of names that are all taken: somebody means it */
 };
 
 /* Keeps the first cause. */
@@ -94,6 +91,12 @@ static bool look_at(gr_context *ctx, const char *path, struct stat *old) {
 }
 
 bool gr_can_replace(gr_context *ctx, const char *path) { return look_at(ctx, path, &(struct stat){0}); }
+
+void gr_permit_like(int file, const struct stat *old) {
+    const mode_t owner_and_others = S_IRWXU | S_IRWXO; /* no set-user-ID: the owner may have become another */
+    const mode_t group = fchown(file, (uid_t)-1, old->st_gid) == 0 ? S_IRWXG : 0;
+    (void)fchmod(file, old->st_mode & (owner_and_others | group));
+}
 
 /* Names differ by process, call and time; where two meet all the same, O_EXCL tells. It follows no link either. */
 static int open_beside(gr_replacing *r, mode_t mode) {
@@ -130,11 +133,8 @@ gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size) 
     note_failure(&r, look_at(ctx, path, &old));
     if (!r.cause) note_failure(&r, within_limit(size));
     if (!r.cause) note_failure(&r, (r.directory = open_directory(ctx, path)) >= 0);
-    const mode_t mode = old.st_mode ? old.st_mode & PERMISSIONS : 0666;
-    if (!r.cause) note_failure(&r, (r.file = open_beside(&r, old.st_mode ? mode & OWNER : mode)) >= 0);
-    /* At first the owner alone may use it; the older one's group gets what it had, if the file can be given to it. */
-    if (r.file >= 0 && old.st_mode)
-        (void)fchmod(r.file, fchown(r.file, (uid_t)-1, old.st_gid) == 0 ? mode : mode & ~(mode_t)GROUP);
+    if (!r.cause) note_failure(&r, (r.file = open_beside(&r, old.st_mode ? old.st_mode & S_IRWXU : 0666)) >= 0);
+    if (r.file >= 0 && old.st_mode) gr_permit_like(r.file, &old);
     return r;
 }
 
