@@ -15,7 +15,7 @@ files     = lib$(1).a pkgconfig/$(1).pc $(if $(SHARED),lib$(1).so.$(VERSION) lib
 INSTALLED = "$(DESTDIR)$(BINDIR)/gradus-lm" "$(DESTDIR)$(MANDIR)/man1/gradus-lm.1" "$(DESTDIR)$(MANDIR)/man3/gradus.3" \
             $(foreach library,$(LIBRARIES),$(foreach file,$(call files,$(library)),"$(DESTDIR)$(LIBDIR)/$(file)")) \
             $(foreach header,gradus.h $(HEADERS:%=gradus/%),"$(DESTDIR)$(INCLUDEDIR)/$(header)")
-# What pkg-config is told is read in other directories than this, and an empty one would be /; the shell reads the signs.
+# What pkg-config is told is read in other directories than this, and an empty one would be /.
 SIGNS        = " $$ ` \ # the shell reads them, also between quotes
 PLACES       = PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR
 check_places = $(foreach name,$(PLACES),$(if $(filter /%,$(firstword $($(name)))),,$(error $(name)=$($(name)) must be an absolute path))) \

@@ -88,10 +88,10 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
 
 /* -- What may be replaced ------------------------------------------------------------------------------------------ */
 
-/* What commands write into a directory; through gr_replacing, whose files a killed process leaves beside. */
+/* What commands write into a directory. */
 static const struct {
     unsigned commands;
-    bool beside;
+    bool beside; /* by gr_replacing: a killed process may leave "name.XXXXXXXX.tmp" */
     const char *name;
 } written[] = {
     {LM_TRAIN, false, LM_MODEL},

@@ -32,17 +32,19 @@ static void write_data(gr_context *ctx, const char *directory, const char *name,
 
 enum { READABLE = 16 }; /* most tokens for which a weight fits into its cell as a number */
 
-/* A label for an array of gnuplot. In single quotes: in double ones it runs what stands between backquotes; but in an
- * array it knows no quote that is doubled. A per cent sign is: the label of a tic is a format. */
-static const char *quoted(char out[16], const char *label) {
+/* A label in an array of gnuplot, between single quotes: between double ones it runs what stands in backquotes. A
+ * single quote itself stands between double ones, as in an array '' is none; and % is written twice, since the label of
+ * a tic is a format. */
+enum { QUOTED = 16 }; /* bytes of a label of 3 and its quotes, with room */
+static const char *quoted(char out[QUOTED], const char *label) {
     const bool is_quote = strcmp(label, "'") == 0;
-    snprintf(out, 16, is_quote ? "\"%s\"" : "'%s'", strcmp(label, "%") == 0 ? "%%" : label);
+    snprintf(out, QUOTED, is_quote ? "\"%s\"" : "'%s'", strcmp(label, "%") == 0 ? "%%" : label);
     return out;
 }
 
 static void write_labels(FILE *script, const char *name, const lm_attention *a) {
     fprintf(script, "data = '%s.tsv'\nn = %lld\narray label[n] = [", name, (long long)a->n);
-    char text[16];
+    char text[QUOTED];
     for (int64_t i = 0; i < a->n; i++) fprintf(script, "%s%s", i > 0 ? ", " : "", quoted(text, a->label[i]));
     fputs("]\n", script);
 }

@@ -70,9 +70,10 @@ const char *lm_quoted(char out[LM_PATH], const char *path);
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
-/* Would this file be replaced, or taken for what a killed run has left, if commands (bits) wrote all their files into a
- * directory? */
-bool lm_is_leftover(const char *entry); /* of a training that was killed while it saved? */
+/* Has a training that was killed while it saved left this entry of its directory? */
+bool lm_is_leftover(const char *entry);
+
+/* Would this file be replaced if commands (bits) wrote all their files into a directory? */
 bool lm_writes(unsigned commands, const char *directory, const char *file);
 
 /* An error if the command at hand would replace a file that it reads, and (false) if one of those that it writes is a

@@ -40,7 +40,7 @@ gr_tensor *gr_check(const gr_op *op, int count, gr_tensor *const *in) {
         else if (in[i] && in[i]->ctx != ctx)
             gr_fail(ctx, op->name, "%s belongs to another context than %s", gr_show(in[i], label_of(op, i)),
                     place_of(op, 0).text);
-        else if (in[i] && gr_is_inert(in[i]))
+        else if (in[i] && gr_is_inert(in[i])) /* asked here: to name a place takes longer than a small op */
             gr_check_alive(in[i], op->name, place_of(op, i).text);
     }
     return gr_ok(ctx) ? NULL : gr_inert(ctx);
