@@ -141,8 +141,8 @@ static void run(int steps, int errors, double *losses, gr_real *weights) {
         demand(step(&t, lr, NO_FAULT, &losses[i]), "step %d: %s", i, gr_error_message(t.ctx));
         demand(losses[i] - losses[i] == 0, "step %d: the loss is %g", i, losses[i]);
         const size_t now = gr_context_bytes(t.ctx);
-        end_step(&t);
         if (i < STEADY || i % SIDE_WORK == 0) work_aside(&t);
+        end_step(&t);
         if (i + 1 == STEADY) context = now, heap = heap_bytes();
         demand(i < STEADY || now == context, "step %d: %zu bytes in the context, %zu after the third", i, now, context);
         demand(i < STEADY || heap_bytes() == heap, "step %d: %zu bytes on the heap, %zu after the third", i,
