@@ -184,6 +184,12 @@ for file in last state; do
     check "$file stays private" eval 'ls -l crowded/$file.safetensors | grep "^-rw-------"'
     check "and is a new one" eval '! cmp -s finished/$file.safetensors crowded/$file.safetensors'
 done
+fresh private
+chmod 600 private/*
+check "a private run is replaced" call train $run --steps 2 --out private --overwrite --quiet
+for file in model last state; do
+    check "$file stays private, too" eval 'ls -l private/$file.safetensors | grep "^-rw-------"'
+done
 
 # -- Where nobody reads
 {

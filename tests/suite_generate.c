@@ -167,6 +167,21 @@ TEST(a_continuation_is_determined_by_its_generator_and_told_as_it_comes) {
     ck_assert(gpt->drop.training && gpt->h[1].drop.training); /* as before */
 }
 
+TEST(a_step_under_way_goes_on) {
+    gr_gpt *gpt = little_model();
+    gr_rng drawn = gr_rng_seed(4);
+    int32_t ids[TOTAL] = {2, 7};
+    const gr_generation way = {TOTAL, {.temperature = 1}, &drawn, NULL, NULL};
+    ck_assert(gr_gpt_generate(gpt, ids, 2, way)); /* makes what later ones use */
+    gr_tensor *w = gr_parameter_at(ctx, 0), *x = counting(GR_SHAPE(2, 3)), *loss = gr_sum(gr_square(w), GR_ALL);
+    const size_t bytes = gr_context_bytes(ctx);
+    ck_assert(gr_gpt_generate(gpt, ids, 2, way));
+    ck_assert_uint_eq(gr_context_bytes(ctx), bytes);
+    EXPECT(x, 0, 1, 2, 3, 4, 5);
+    ck_assert(gr_backward(loss));
+    ck_assert(gr_data(gr_grad(w))[1] == 2 * gr_data(w)[1]);
+}
+
 static bool write_more(int32_t id, void *gpt) {
     int32_t ids[TOTAL] = {id};
     return gr_gpt_generate(gpt, ids, 1, (gr_generation){.total = 2});
@@ -285,7 +300,7 @@ Suite *generate_suite(void) {
     GROUP(suite, "sampling", temperature_0_is_the_first_of_the_largest, a_share_that_rounds_to_0_is_never_drawn,
           bad_logits_and_bad_ways_are_refused);
     GROUP(suite, "continuations", a_continuation_is_determined_by_its_generator_and_told_as_it_comes,
-          past_the_context_the_younger_half_is_kept, emit_cannot_make_the_same_model_write,
+          a_step_under_way_goes_on, past_the_context_the_younger_half_is_kept, emit_cannot_make_the_same_model_write,
           what_is_shown_changes_no_bit_of_a_text, a_continuation_needs_a_beginning_and_valid_ids,
           a_model_that_was_refused_writes_nothing);
     add_rows(suite, "past", a_step_with_the_past_kept_has_the_bits_of_a_full_forward_pass, WITH_PAST);

@@ -1,8 +1,10 @@
 /* A file that could not be replaced is as it was, and nothing is beside it. */
+#include "faults.h"
 #include "nn/files.h"
 #include "nn_support.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +239,22 @@ TEST(permissions_of_the_older_file_stay) {
     clean_up();
 }
 
+/* Its members are then among the others. */
+TEST(without_the_group_nobody_may_do_more) {
+    const struct {
+        mode_t old, wanted;
+    } modes[] = {{0600, 0600}, {0604, 0600}, {0640, 0600}, {0664, 0604}, {0755, 0705}};
+    begin(_i);
+    for (size_t i = 0; faults_possible && i < sizeof modes / sizeof *modes; i++) {
+        ck_assert_int_eq(chmod(t.path, modes[i].old), 0);
+        faults_begin((failure){FAULT(fchown), 1, FAULT_FAILS, EPERM});
+        ck_assert(save(_i));
+        ck_assert(faults_end());
+        ck_assert_uint_eq(permissions(), modes[i].wanted);
+    }
+    clean_up();
+}
+
 TEST(a_file_beside_another_is_known_by_its_name) {
     static const char *const others[] = {"m",
                                          "model",
@@ -287,6 +305,7 @@ Suite *saving_suite(void) {
     add_rows(suite, "two", two_that_replace_one_file_leave_one_of_theirs_whole, 2); /* threads, processes */
     add_rows(suite, "neighbours", what_lies_beside_the_file_is_left_alone, 2);
     add_rows(suite, "permissions", permissions_of_the_older_file_stay, 2);
+    add_rows(suite, "group", without_the_group_nobody_may_do_more, 2);
     GROUP(suite, "names", a_file_beside_another_is_known_by_its_name);
     return suite;
 }

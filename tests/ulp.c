@@ -41,12 +41,19 @@ static wide ref_normal_cdf(wide x) {
 #define LOOP(f)                                                                   \
     static void loop_##f(gr_real *restrict y, const gr_real *restrict x, int n) { \
         _Pragma("omp simd") for (int i = 0; i < n; i++) y[i] = k_##f(x[i]);       \
-    }
-/* clang-format off */
-LOOP(exp) LOOP(expm1) LOOP(log) LOOP(tanh) LOOP(sigmoid) LOOP(erf) LOOP(normal_cdf) LOOP(sin) LOOP(cos)
-    /* clang-format on */
+    }                                                                             \
+    struct takes_the_semicolon
+LOOP(exp);
+LOOP(expm1);
+LOOP(log);
+LOOP(tanh);
+LOOP(sigmoid);
+LOOP(erf);
+LOOP(normal_cdf);
+LOOP(sin);
+LOOP(cos);
 
-    static const struct {
+static const struct {
     const char *name;
     void (*loop)(gr_real *restrict, const gr_real *restrict, int);
     wide (*reference)(wide);

@@ -44,7 +44,10 @@ bool lm_draw(const lm_settings *set, const char *directory, const char *name) {
     static bool warned; /* that there is no gnuplot */
     char script[64], svg[LM_PATH], png[LM_PATH];
     snprintf(script, sizeof script, "%s.gp", name);
-    if (snprintf(svg, sizeof svg, "%s/%s.svg", directory, name) >= LM_PATH) return false; /* as long as the script's */
+    if (snprintf(svg, sizeof svg, "%s/%s.svg", directory, name) >= LM_PATH) {
+        lm_warn(set, "no picture: its path is longer than %d bytes", LM_PATH - 1);
+        return false;
+    }
     snprintf(png, sizeof png, "%s/%s.png", directory, name);
     unlink(svg); /* of other data */
     unlink(png);

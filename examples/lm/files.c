@@ -91,7 +91,7 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
 /* What commands write into a directory. */
 static const struct {
     unsigned commands;
-    bool beside; /* by gr_replacing: a killed process may leave "name.XXXXXXXX.tmp" */
+    bool beside; /* by gr_replacing: a killed training may leave "name.XXXXXXXX.tmp" */
     const char *name;
 } written[] = {
     {LM_TRAIN, false, LM_MODEL},
@@ -107,8 +107,8 @@ static const struct {
     {LM_TRAIN, true, "attention.gp"},
     {LM_TRAIN, false, "attention.png"},
     {LM_TRAIN, false, "attention.svg"},
-    {LM_ATTEND, true, "attend.tsv"},
-    {LM_ATTEND, true, "attend.gp"},
+    {LM_ATTEND, false, "attend.tsv"},
+    {LM_ATTEND, false, "attend.gp"},
     {LM_ATTEND, false, "attend.png"},
     {LM_ATTEND, false, "attend.svg"},
     {LM_TRAIN | LM_PLOT, true, "loss.gp"},
@@ -119,9 +119,9 @@ enum { WRITTEN = sizeof written / sizeof *written };
 
 bool lm_is_leftover(const char *entry) {
     for (size_t i = 0; i < WRITTEN; i++) {
-        const char *end = strstr(written[i].name, LM_NEW);
-        if (!(written[i].commands & LM_TRAIN)) continue;
-        if ((end && strcmp(entry, written[i].name) == 0) || (written[i].beside && gr_is_beside(entry, written[i].name)))
+        const bool staged = strstr(written[i].name, LM_NEW);
+        if ((staged && strcmp(entry, written[i].name) == 0) ||
+            (written[i].beside && gr_is_beside(entry, written[i].name)))
             return true;
     }
     return false;

@@ -183,7 +183,7 @@ static int read_run(lm_settings *set) {
     if (!*set->model) return 0;
     gr_context *ctx = gr_context_new();
     const char *directory = lm_home(ctx, set->model, home);
-    const bool there = lm_exists(ctx, directory, LM_CONFIG);
+    const bool there = lm_exists(ctx, directory, LM_CONFIG) && lm_exists(ctx, directory, LM_LOG); /* a run, then */
     lm_path(ctx, path, directory, LM_CONFIG);
     const int status = lm_end(set, ctx);
     return there && status == 0 ? lm_read_config(set, path) : status;

@@ -70,7 +70,7 @@ const char *lm_quoted(char out[LM_PATH], const char *path);
 /* Makes a directory, and those above it, where they are missing. */
 bool lm_make_directory(gr_context *ctx, const char *path);
 
-/* Has a training that was killed while it saved left this entry of its directory? */
+/* Has a training that was killed while it wrote left this entry of its directory? */
 bool lm_is_leftover(const char *entry);
 
 /* Would this file be replaced if commands (bits) wrote all their files into a directory? */

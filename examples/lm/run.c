@@ -195,13 +195,16 @@ static void check_inputs(const lm_run *run) {
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-/* A file that is staged has from its beginning the permissions of the one that it will replace. */
+/* A file that is staged has from its beginning the permissions of the one that it will replace, or, where that has
+ * gone, of the run's configuration: a private run stays private. */
 static void stage(lm_run *run, const char *staged, const char *name) {
     struct stat old;
-    char from[LM_PATH] = "", to[LM_PATH] = "";
+    char from[LM_PATH] = "", to[LM_PATH] = "", config[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
-    if (!gr_ok(run->ctx) || stat(to, &old) != 0) return;
+    lm_path(run->ctx, config, run->set->out, LM_CONFIG);
+    if (!gr_ok(run->ctx) || (stat(to, &old) != 0 && stat(config, &old) != 0)) return;
+    unlink(from); /* left behind, it could have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) return; /* saving will say why */
     gr_permit_like(file, &old);

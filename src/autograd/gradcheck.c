@@ -150,18 +150,19 @@ static void compare(const check *c, int input, double h, gr_gradcheck_result *wo
 
 gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int count, gr_tensor **inputs,
                                  const bool *wanted, gr_gradcheck_config config) {
-    gr_gradcheck_result worst = {.input_name = ""};
-    worst.error = (double)NAN;
-    if (!gr_ok(ctx)) return worst;
-    for (int i = 0; i < count; i++)
-        if (!inputs || !inputs[i] || inputs[i]->ctx != ctx || !gr_check_alive(inputs[i], "gradcheck", "an input")) {
-            gr_fail(ctx, "gradcheck", "input %d is NULL or of another context", i);
-            return worst;
-        }
-    if (!f || count < 0) {
-        gr_fail(ctx, "gradcheck", "%s", f ? "the number of inputs is negative" : "the function is NULL");
-        return worst;
+    const gr_gradcheck_result none = {.error = (double)NAN, .input_name = ""};
+    if (!gr_ok(ctx)) return none;
+    for (int i = 0; i < count && gr_ok(ctx); i++) {
+        char label[32];
+        snprintf(label, sizeof label, "input %d", i);
+        if (!inputs || !inputs[i] || inputs[i]->ctx != ctx)
+            gr_fail(ctx, "gradcheck", "%s is NULL or of another context", label);
+        else
+            gr_check_alive(inputs[i], "gradcheck", label);
     }
+    if (!f || count < 0)
+        gr_fail(ctx, "gradcheck", "%s", f ? "the number of inputs is negative" : "the function is NULL");
+    if (!gr_ok(ctx)) return none;
     double h = config.step > 0 ? config.step : best_step;
     double tolerance = config.tolerance > 0 ? config.tolerance : usual_tolerance;
     struct gr_node *tape = ctx->tape;
@@ -169,13 +170,12 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     const bool torn = ctx->gradients_torn; /* of the step under way; here it is about copies */
     ctx->gradients_torn = false;
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
-    bool ran = make_variables(&c, inputs, wanted) && run_backward(&c);
-    worst.error = -1;
-    for (int i = 0; ran && gr_ok(ctx) && i < count; i++)
-        if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
-    if (worst.error < 0) worst.error = ran ? 0 : (double)NAN;
+    gr_gradcheck_result worst = {.input_name = ""};
+    if (make_variables(&c, inputs, wanted) && run_backward(&c))
+        for (int i = 0; gr_ok(ctx) && i < count; i++)
+            if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
     ctx->tape = ctx->steps == steps ? tape : NULL;
     ctx->gradients_torn = torn;
-    worst.ok = ran && gr_ok(ctx) && worst.error <= tolerance;
-    return worst;
+    worst.ok = worst.error <= tolerance;
+    return gr_ok(ctx) ? worst : none;
 }

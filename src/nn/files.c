@@ -93,9 +93,9 @@ static bool look_at(gr_context *ctx, const char *path, struct stat *old) {
 bool gr_can_replace(gr_context *ctx, const char *path) { return look_at(ctx, path, &(struct stat){0}); }
 
 void gr_permit_like(int file, const struct stat *old) {
-    const mode_t owner_and_others = S_IRWXU | S_IRWXO; /* no set-user-ID: the owner may have become another */
-    const mode_t group = fchown(file, (uid_t)-1, old->st_gid) == 0 ? S_IRWXG : 0;
-    (void)fchmod(file, old->st_mode & (owner_and_others | group));
+    mode_t mode = old->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO); /* the owner may have become another: no set-user-ID */
+    if (fchown(file, (uid_t)-1, old->st_gid) != 0) mode &= S_IRWXU | (mode >> 3 & S_IRWXO);
+    (void)fchmod(file, mode);
 }
 
 /* Names differ by process, call and time; where two meet all the same, O_EXCL tells. It follows no link either. */

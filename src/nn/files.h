@@ -41,8 +41,8 @@ typedef struct gr_replacing {
 /* Only a new name, or a regular file, is replaced: root could rename a file over /dev/null. False after an error. */
 bool gr_can_replace(gr_context *ctx, const char *path);
 
-/* Gives a new file, which its owner alone may use yet, the group and the permissions of an older one; where the group
- * cannot be had, none may use it in its stead. */
+/* Gives a new file, which its owner alone may use yet, the group and the permissions of an older one. Where the group
+ * cannot be had, no other may use it in its stead, and its members, now among the others, no more than they could. */
 void gr_permit_like(int file, const struct stat *old);
 
 /* For so many bytes (0: not known); a file that would be larger than the process may write is refused before it is

@@ -17,8 +17,8 @@ int64_t gr_sample(gr_tensor *logits, gr_sampling how, gr_rng *rng);
 
 /* Continues ids[0 ... count) to ids[0 ... total), count >= 1. Each new id is drawn from the logits of a forward pass,
  * without dropout, over the ids the model remembers; keys and values are kept, so that a step costs one token. Of more
- * than `context` ids the younger half of a context is kept, and the memory grows from there. Resets the context after
- * each id. False after an error. */
+ * than `context` ids the younger half of a context is kept, and the memory grows from there. A step under way goes on;
+ * what an id took of its memory is given back. False after an error. */
 typedef struct gr_generation {
     int64_t total; /* ids wanted, the given ones among them */
     gr_sampling how;
