@@ -50,7 +50,7 @@ static void draw(int argc, char **argv, gr_tensor *weights) {
                       "ink(w) = w > 0.5 ? 0xffffff : 0x202020\n"
                       "plot data using 1:2:3 with image pixels, \\\n"
                       "     data using 1:2:(sprintf('%%.2f', $3)):(ink($3)) with labels font ',17' tc rgb variable\n");
-    plot_close(&p);
+    if (!plot_close(&p)) exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv) {

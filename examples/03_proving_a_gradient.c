@@ -46,7 +46,7 @@ static void step_size(int argc, char **argv) {
                       "plot data using 1:2 with linespoints ls 1 title 'one-sided', \\\n"
                       "     data using 1:3 with linespoints ls 2 title 'central', \\\n"
                       "     data using 1:4 with linespoints ls 3 title 'fourth order'\n");
-    plot_close(&p);
+    if (!plot_close(&p)) exit(EXIT_FAILURE);
 }
 
 /* -- A kink ----------------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ static void first_loss(gr_context *ctx, int argc, char **argv) {
                       "plot log(65) with lines dt (6,4) lw 1.5 lc rgb '#808080' title 'ln 65', \\\n"
                       "     log(65) + x**2 / 2 with lines ls 2 title 'ln 65 + variance / 2', \\\n"
                       "     data using 1:2 with points ls 1 title 'measured, 2000 rows'\n");
-    plot_close(&p);
+    if (!plot_close(&p)) exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv) {

@@ -53,8 +53,8 @@ static inline FILE *plot_create(const plot *p, const char *ending) {
     return file;
 }
 
-/* False when no directory was given (argv[1]), or after a message when it cannot be written to. The name ends in .svg,
- * or in .png for a picture of many cells; sizes in pixels. */
+/* False when no directory was given (argv[1]); one that cannot be written to ends the program after a message. The name
+ * ends in .svg, or in .png for a picture of many cells; sizes in pixels. */
 static inline bool plot_open(plot *p, int argc, char **argv, const char *name, int width, int height) {
     *p = (plot){.directory = argc > 1 ? argv[1] : NULL};
     const char *dot = strrchr(name, '.');
@@ -64,9 +64,7 @@ static inline bool plot_open(plot *p, int argc, char **argv, const char *name, i
     p->data = plot_create(p, ".tsv");
     p->script = plot_create(p, ".gp");
     if (!p->data || !p->script) {
-        if (p->data) fclose(p->data);
-        if (p->script) fclose(p->script);
-        return false;
+        exit(EXIT_FAILURE);
     }
     const bool svg = strcmp(dot, ".svg") == 0;
     fprintf(p->script, "# Draws %s in this directory: gnuplot %s.gp\nset terminal %s size %d,%d font '%s,14'%s\n", name,

@@ -140,6 +140,7 @@ TEST(an_inert_tensor_shows_its_error_and_null_shows_nothing) {
     EXPECT_SHOWN(gr_explain, NULL, "");
     EXPECT_SHOWN(gr_graph_mermaid, NULL, "");
     gr_explain(gr_scalar(ctx, 1), NULL);
+    EXPECT_ERROR("explain: out is NULL");
     gr_tensor *bad = gr_add(counting(GR_SHAPE(2)), counting(GR_SHAPE(3)));
     EXPECT_SHOWN(gr_explain, bad, "(inert) add: a (2,), b (3,): shapes do not broadcast\n");
     EXPECT_SHOWN(gr_graph_mermaid, bad, "(inert) add: a (2,), b (3,): shapes do not broadcast\n");

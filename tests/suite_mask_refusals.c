@@ -56,6 +56,10 @@ TEST(bad_masks_are_refused_where_they_are_used) {
     gr_mask_matrix(ctx, gr_mask_blocks(gr_zeros(ctx, GR_SHAPE(3, 2)), 2),
                    GR_SHAPE(6, 6)); /* columns that are missing */
     EXPECT_ERROR("layout (3, 2) has not a block of 2 for each");
+    gr_mask_print(ctx, gr_mask_causal(), 2, 2, NULL);
+    EXPECT_ERROR("mask: out is NULL");
+    gr_mask_print(ctx, gr_mask_causal(), -1, 4, stdout);
+    EXPECT_ERROR("mask: -1 queries and 4 keys cannot be drawn");
     gr_mask_print(ctx, gr_mask_window(0), 2, 2, stdout);
     EXPECT_ERROR("mask: a window of 0");
 }

@@ -161,6 +161,23 @@ TEST(a_model_that_was_refused_stays_inert) {
     EXPECT_ERROR("after an error that has been cleared since");
 }
 
+TEST(a_model_that_was_made_after_an_error_says_so) {
+    int32_t ids[2] = {1};
+    gr_fail(ctx, "test", "an error");
+    gr_gpt *gpt[] = {gr_gpt_new(ctx, (gr_gpt_config){.vocab = 5, .context = 4, .width = 2}), NULL};
+    gr_error_clear(ctx);
+    gpt[1] = gr_gpt_load(ctx, "/nonexistent/model", NULL);
+    gr_error_clear(ctx);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!gr_backward(gr_cross_entropy(gr_gpt_forward(gpt[i], tokens), tokens)));
+        EXPECT_ERROR("gather_rows: ");
+        ck_assert(!gr_gpt_generate(gpt[i], ids, 1, (gr_generation){.total = 2}));
+        EXPECT_ERROR("generate: the model could not be made, after an error that has been cleared since");
+        ck_assert(!gr_gpt_save(gpt[i], NULL, "/nonexistent/model"));
+        EXPECT_ERROR("the model could not be made, after an error that has been cleared since");
+    }
+}
+
 TEST(without_a_context_layers_and_models_are_inert) {
     ck_assert(gr_is_inert(gr_embedding_forward(NULL, tokens)));
     gr_gpt *gpt = gr_gpt_new(NULL, tiny);
@@ -178,6 +195,7 @@ Suite *nn_refusals_suite(void) {
     Suite *suite = suite_create("nn_refusals");
     GROUP(suite, "bad use", a_bad_model_is_refused_and_nothing_is_made, a_bad_layer_is_refused_and_nothing_is_made,
           bad_input_is_refused_and_changes_nothing, a_style_that_cannot_be_is_refused, a_mask_that_cannot_be_is_refused,
-          a_model_that_was_refused_stays_inert, without_a_context_layers_and_models_are_inert);
+          a_model_that_was_refused_stays_inert, a_model_that_was_made_after_an_error_says_so,
+          without_a_context_layers_and_models_are_inert);
     return suite;
 }

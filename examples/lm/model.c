@@ -75,7 +75,7 @@ int32_t *lm_encode(gr_context *ctx, const gr_tokenizer *tokenizer, lm_text text,
     if (!gr_ok(ctx)) return NULL;
     const bool fits = room <= SIZE_MAX / sizeof(int32_t) - text.size - 1;
     int32_t *ids = fits ? malloc((text.size + 1 + room) * sizeof *ids) : NULL;
-    if (!ids) gr_fail(ctx, text.origin, "no memory for %zu bytes of text and a sample of %zu", text.size, room);
+    if (!ids) gr_fail(ctx, "out of memory", "for %zu bytes of text and %zu of a sample", text.size, room);
     if (ids && gr_encode_from(ctx, text.origin, tokenizer, (const uint8_t *)text.bytes, text.size, ids)) return ids;
     free(ids);
     return NULL;

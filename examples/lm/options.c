@@ -222,9 +222,11 @@ int lm_set(lm_settings *set, lm_source source, const char *name, const char *tex
     void *const field = (char *)set + option->offset;
     if (source.level == LM_BY_FILE && option->commands & LM_COMMAND_LINE)
         return lm_wrong_usage(set, "%s stands on the command line, not in a file", origin(where, source, name));
-    if (!list && !read_value(&value, option, text))
-        return lm_wrong_usage(set, "%s \"%.80s\" is not %s", origin(where, source, name), text,
-                              lm_describe(option, what));
+    if (!list && !read_value(&value, option, text)) {
+        origin(where, source, name);
+        if (errno == ERANGE) return lm_wrong_usage(set, "%s %.80s is beyond what a number can hold", where, text);
+        return lm_wrong_usage(set, "%s \"%.80s\" is not %s", where, text, lm_describe(option, what));
+    }
     if (source.level < *level) {
         if (option->commands & LM_FIXED && *set->resume && differs(set, option, &value))
             return lm_wrong_usage(set, "--%s %s: the run to resume has %.40s, and keeps it", name,

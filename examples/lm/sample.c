@@ -74,7 +74,7 @@ void lm_continue(const lm_settings *set, gr_gpt *gpt, const gr_tokenizer *tokeni
     int32_t *ids = lm_encode(gpt->ctx, tokenizer, prompt, (size_t)set->bytes);
     if (!ids) return;
     w.text = malloc((size_t)set->bytes + 1);
-    if (!w.text) gr_fail(gpt->ctx, "sample", "no memory for %" PRId64 " bytes", set->bytes);
+    if (!w.text) gr_fail(gpt->ctx, "out of memory", "for a sample of %" PRId64 " bytes", set->bytes);
     fwrite(prompt.bytes, 1, prompt.size, stdout);
     if (count == 0) ids[count++] = first_id(tokenizer);
     if (w.text)

@@ -14,14 +14,21 @@ enum { FINAL_BATCHES = 100 }; /* of the validation at the end, at least */
 /* A loss above this many times that of equal chances, ln V, is of a training that has gone astray. */
 static const double ASTRAY = 10;
 
-/* -- Signals: the first ends the run behind its step, a second one at once ----------------------------------------- */
+/* -- Signals: the first ends the run behind its step, a later one at once ------------------------------------------ */
 
 enum { BY_SIGNAL = 128 }; /* added to the signal's number, as shells do: 130 for Ctrl-C, 143 for SIGTERM */
 
 volatile sig_atomic_t lm_stopped; /* the signal's number */
 
+/* One wish to stop may come as two signals: timeout(1) sends its own to the program and to its group. */
+static const double ONE_WISH = 1; /* second */
+
 static void stop(int signal_number) {
-    if (lm_stopped) _exit(BY_SIGNAL + signal_number);
+    static double first;
+    const double now = lm_now();
+    if (lm_stopped && now - first > ONE_WISH) _exit(BY_SIGNAL + signal_number);
+    if (lm_stopped) return;
+    first = now;
     lm_stopped = signal_number;
 }
 
@@ -32,7 +39,7 @@ static void listen_to(int signal_number) {
     memset(&action, 0, sizeof action);
     action.sa_handler = stop;
     action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
+    sigfillset(&action.sa_mask);
     sigaction(signal_number, &action, NULL);
 }
 
@@ -201,9 +208,10 @@ static void announce(const lm_run *run) {
     if (run->set->quiet) return;
     fprintf(stderr, "%" PRId64 " weights learn from %zu bytes of %s", gr_parameter_numel(run->ctx),
             gr_corpus_size(run->corpus, GR_TRAIN), lm_shown(data->item[0]));
-    if (data->count > 1) fprintf(stderr, " and %d more", data->count - 1);
-    fprintf(stderr, " (%zu more for validation, %" PRId64 " different bytes)\n",
-            gr_corpus_size(run->corpus, GR_VALIDATION), gr_corpus_vocab(run->corpus));
+    if (data->count > 1) fprintf(stderr, " and %d more file%s", data->count - 1, data->count > 2 ? "s" : "");
+    fprintf(stderr, " (%zu more for validation, %" PRId64 " different byte%s)\n",
+            gr_corpus_size(run->corpus, GR_VALIDATION), gr_corpus_vocab(run->corpus),
+            gr_corpus_vocab(run->corpus) == 1 ? "" : "s");
     if (*run->set->resume) announce_resumed(run);
 }
 

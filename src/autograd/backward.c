@@ -71,7 +71,9 @@ static bool may_go_back(gr_tensor *y, gr_tensor *seed) {
     else if (ctx->gradients_torn)
         gr_fail(ctx, "backward", "one before it stopped half-way; gr_zero_grad first");
     else if (!y->requires_grad)
-        gr_fail(ctx, "backward", "%s depends on no parameter or variable", gr_show(y, "y"));
+        gr_fail(ctx, "backward",
+                "%s depends on no parameter or variable, or was computed between gr_no_grad_begin and _end",
+                gr_show(y, "y"));
     return gr_ok(ctx);
 }
 

@@ -183,6 +183,7 @@ static void print_row(FILE *out, const row *r, const int width[COLUMNS]) {
 }
 
 static bool ready(gr_tensor *y, FILE *out) {
+    if (y && !out) gr_fail(y->ctx, "explain", "out is NULL");
     if (!y || !out) return false;
     if (gr_check_alive(y, "explain", "y") && gr_ok(y->ctx)) return true;
     fprintf(out, "(inert) %s\n", y->ctx->error);

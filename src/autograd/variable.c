@@ -58,7 +58,8 @@ gr_tensor *gr_grad(gr_tensor *x) {
     if (!gr_ok(x->ctx) || !gr_check_alive(x, "grad", "x")) return gr_inert(x->ctx);
     if (x->grad) return x->grad;
     gr_fail(x->ctx, "grad", "%s has no gradient: %s", gr_show(x, "x"),
-            !x->requires_grad ? "it depends on no parameter or variable"
+            !x->requires_grad
+                ? "it depends on no parameter or variable, or was computed between gr_no_grad_begin and _end"
             : !x->retain_grad ? "that of an intermediate is kept only by gr_retain_grad"
                               : "gr_backward has not come to it");
     return gr_inert(x->ctx);

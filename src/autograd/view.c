@@ -189,7 +189,7 @@ gr_tensor *gr_transpose(gr_tensor *x, int axis0, int axis1) {
     gr_tensor *bad = gr_check(&gr_op_transpose, 1, &x);
     if (bad) return bad;
     int i = gr_shape_axis(x->shape, axis0), j = gr_shape_axis(x->shape, axis1);
-    if (i < 0 || j < 0) return gr_refuse(&gr_op_transpose, 1, &x, "has no axes %d and %d", axis0, axis1);
+    if (i < 0 || j < 0) return gr_refuse(&gr_op_transpose, 1, &x, "has no axis %d", i < 0 ? axis0 : axis1);
     geometry g = {.shape = x->shape};
     for (int k = 0; k < x->shape.ndim; k++) g.order[k] = k == i ? j : k == j ? i : k;
     g.shape.dim[i] = x->shape.dim[j], g.shape.dim[j] = x->shape.dim[i];

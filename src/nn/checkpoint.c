@@ -177,8 +177,10 @@ static bool check_model(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *
         gr_fail(gpt->ctx, "save", "path is NULL");
     else if (!gpt->h)
         gr_fail(gpt->ctx, path, "the model could not be made, after an error that has been cleared since");
-    else if (!tokenizer || tokenizer->size != gpt->config.vocab)
-        gr_fail(gpt->ctx, path, "a tokenizer of %d bytes for a model of %lld", tokenizer ? tokenizer->size : 0,
+    else if (!tokenizer)
+        gr_fail(gpt->ctx, path, "the tokenizer is NULL");
+    else if (tokenizer->size != gpt->config.vocab)
+        gr_fail(gpt->ctx, path, "a tokenizer of %d bytes for a model of %lld", tokenizer->size,
                 (long long)gpt->config.vocab);
     return gr_ok(gpt->ctx);
 }

@@ -30,9 +30,9 @@ struct gr_corpus {
 static gr_corpus *new_corpus(gr_context *ctx, const char *name, int more) {
     static const gr_corpus nothing = {.name = "corpus"};
     const size_t room = strlen(name) + sizeof " and 2147483647 more";
-    gr_corpus *corpus = gr_alloc(ctx, true, sizeof *corpus);
-    char *copy = gr_alloc(ctx, true, room);
-    if (!corpus || !copy) return (gr_corpus *)&nothing;
+    gr_corpus *corpus = gr_alloc_handle(ctx, sizeof *corpus + room);
+    if (!corpus) return (gr_corpus *)&nothing;
+    char *copy = (char *)(corpus + 1);
     if (more > 0)
         snprintf(copy, room, "%s and %d more", name, more);
     else

@@ -112,7 +112,7 @@ static void make_parameters(gr_gpt *gpt) {
 
 gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
     static const gr_gpt nothing = {.ctx = NULL}; /* of no layer: forward and the others only look at it */
-    gr_gpt *gpt = gr_alloc(ctx, true, sizeof *gpt);
+    gr_gpt *gpt = gr_alloc_handle(ctx, sizeof *gpt);
     if (!gpt) return (gr_gpt *)&nothing;
     gr_tensor *inert = gr_inert(ctx);
     const gr_gpt refused = {.ctx = ctx, .wte = {inert}, .wpe = {inert}, .ln_f = {inert, NULL}};

@@ -63,7 +63,7 @@ struct gr_sgd {
 
 gr_sgd *gr_sgd_new(gr_context *ctx, gr_sgd_config config) {
     static const gr_sgd nothing = {.ctx = NULL};
-    gr_sgd *sgd = gr_alloc(ctx, true, sizeof *sgd);
+    gr_sgd *sgd = gr_alloc_handle(ctx, sizeof *sgd);
     if (!sgd) return (gr_sgd *)&nothing;
     check_setting(ctx, "sgd", "momentum", config.momentum);
     check_setting(ctx, "sgd", "weight_decay", config.weight_decay);
@@ -109,7 +109,7 @@ struct gr_adamw {
 
 static gr_adamw *new_adam(gr_context *ctx, const char *where, gr_adamw_config c, bool decoupled) {
     static const gr_adamw nothing = {.ctx = NULL};
-    gr_adamw *adamw = gr_alloc(ctx, true, sizeof *adamw);
+    gr_adamw *adamw = gr_alloc_handle(ctx, sizeof *adamw);
     if (!adamw) return (gr_adamw *)&nothing;
     if (c.beta1 == 0) c.beta1 = 0.9;
     if (c.beta2 == 0) c.beta2 = 0.999;

@@ -78,7 +78,7 @@ int gr_context_report(gr_context *ctx) {
 void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
     if (!ctx || ctx->failed) return;
     ctx->failed = true;
-    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", where);
+    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", *where ? where : "\"\"");
     va_list args;
     va_start(args, format);
     if (at < sizeof ctx->error) vsnprintf(ctx->error + at, sizeof ctx->error - at, format, args);
@@ -112,6 +112,10 @@ void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes) {
 void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size) {
     const uint64_t n = (uint64_t)count;
     return gr_alloc(ctx, persistent, n <= SIZE_MAX / size ? (size_t)n * size : SIZE_MAX);
+}
+
+void *gr_alloc_handle(gr_context *ctx, size_t bytes) {
+    return ctx && ctx != &no_context ? alloc_in(&ctx->forever, ctx, bytes) : NULL;
 }
 
 gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent) {

@@ -69,6 +69,10 @@ gr_tensor *gr_inert(gr_context *ctx);
 void *gr_alloc(gr_context *ctx, bool persistent, size_t bytes);
 void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t size);
 
+/* Memory for ever of a model's, an optimiser's or a corpus's handle, also after an error: when that is cleared, what
+ * was not made says so where it is used. NULL without a context, or without memory. */
+void *gr_alloc_handle(gr_context *ctx, size_t bytes);
+
 /* A tensor that has its context and nothing else yet; NULL as above. Those of a step have memory of their own, which
  * rests for a step before it is used again: until then gr_context_reset has made them inert, and what still uses one
  * is told so. */

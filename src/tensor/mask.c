@@ -143,7 +143,10 @@ enum { PRINTED_COLUMNS = 80, PRINTED_ROWS = 40 }; /* of a terminal */
 
 void gr_mask_print(gr_context *ctx, gr_mask mask, int64_t queries, int64_t keys, FILE *out) {
     gr_shape scores = GR_SHAPE(queries, keys);
-    if (!out || !gr_mask_check(ctx, "mask", &mask, scores)) return;
+    if (!out) gr_fail(ctx, "mask", "out is NULL");
+    if (queries < 0 || keys < 0)
+        gr_fail(ctx, "mask", "%lld queries and %lld keys cannot be drawn", (long long)queries, (long long)keys);
+    if (!gr_mask_check(ctx, "mask", &mask, scores)) return;
     const gr_mask_view at = gr_mask_view_at(&mask, scores, 0);
     const int64_t columns = smaller(keys, PRINTED_COLUMNS), rows = smaller(queries, PRINTED_ROWS);
     for (int64_t r = 0; r < rows; r++) {

@@ -116,6 +116,7 @@ static void run_normal(size_t begin, size_t end, int thread, void *arg) {
 
 gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "normal", "rng is NULL");
+    if (!(std >= 0)) gr_fail(ctx, "normal", "std is %g; it must not be negative", std);
     gr_tensor *x = gr_new(ctx, "normal", false, shape);
     int64_t n = !rng || gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     if (n > 0) {
@@ -127,12 +128,13 @@ gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, g
 
 gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "uniform", "rng is NULL");
+    if (!(low <= high)) gr_fail(ctx, "uniform", "from %g to %g; the first must not be the larger", low, high);
     gr_tensor *x = gr_new(ctx, "uniform", false, shape);
     int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     for (int64_t i = 0; i < n; i++) {
         double value = low + (high - low) * gr_rng_uniform(rng);
         gr_real rounded = (gr_real)value;
-        x->data[i] = rounded < (gr_real)high || low >= high ? rounded : (gr_real)low; /* rounding must not reach high */
+        x->data[i] = rounded < (gr_real)high || low == high ? rounded : (gr_real)low; /* rounding must not reach high */
     }
     return x;
 }
@@ -184,7 +186,9 @@ double gr_item(gr_tensor *x) {
 }
 
 bool gr_to_array(gr_tensor *x, gr_real *out) {
-    if (!gr_check_alive(x, "to_array", "x") || !out || !gr_ok(x->ctx)) return false;
+    if (!gr_check_alive(x, "to_array", "x")) return false;
+    if (!out) gr_fail(x->ctx, "to_array", "out is NULL");
+    if (!gr_ok(x->ctx)) return false;
     gr_tensor y = {.ctx = x->ctx, .data = out, .shape = x->shape};
     gr_shape_strides(x->shape, y.stride);
     gr_run_map(GR_MAP_copy, 0, &y, 1, &x);

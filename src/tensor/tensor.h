@@ -77,7 +77,7 @@ bool gr_is_inert(const gr_tensor *x);
 /* The value of a tensor of one element; NaN, and an error, for any other. */
 double gr_item(gr_tensor *x);
 
-/* Copies all elements in row-major order to out, which has room for gr_numel(x); false for an inert tensor. */
+/* Copies all elements in row-major order to out, which has room for gr_numel(x); false after an error. */
 bool gr_to_array(gr_tensor *x, gr_real *out);
 
 /* Prints shape and values as numpy does: rows in brackets, "..." inside axes longer than 6 when there are over 1000
