@@ -233,8 +233,6 @@ TEST(a_mask_is_drawn) {
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < COLUMNS; c++)
             DEMAND(large[r * (COLUMNS + 1) + c] == (TIMES * c <= TIMES * (r + COLUMNS - ROWS) ? '#' : '.'));
-    gr_mask_print(ctx, gr_mask_all(), 2, 2, NULL);
-    ck_assert(gr_ok(ctx));
 }
 
 /* -- Parts --------------------------------------------------------------------------------------------------------- */
