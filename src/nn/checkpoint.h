@@ -23,8 +23,8 @@ bool gr_gpt_save(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path);
 /* A new model with the weights of the file (F16, BF16, F32 or F64), without dropout, and its tokenizer (NULL: not
  * wanted). What nanoGPT's state dict has besides is understood: causal masks "attn.bias" are passed over, an
  * "lm_head.weight" must be equal to the embedding, or stand for it. All or nothing: a file that is cut off or foreign,
- * a tensor that is missing, too much or of another shape is an error that names it and both shapes; then the context is
- * untouched. Never NULL. */
+ * a tensor that is missing, too much or of another shape is an error that names it and both shapes; then the context
+ * has no more than a model that cannot be used. Never NULL. */
 gr_gpt *gr_gpt_load(gr_context *ctx, const char *path, gr_tokenizer *tokenizer);
 
 /* The tokenizer of such a file alone. False after an error; then *out is of no byte. */

@@ -74,6 +74,9 @@ static void check_model(gr_context *ctx, gr_gpt *gpt, const gr_tokenizer *tokeni
 /* So much may a model of so many bytes take: F16 as double, with gradients, and a tensor's own size for each. */
 enum { MOST_TIMES = 24 };
 
+/* All that a model which could not be loaded leaves in a context: it says so where it is used. */
+enum { HANDLE = (sizeof(gr_gpt) + 63) / 64 * 64 };
+
 static void load_model(size_t size) {
     gr_context *ctx = fuzz_context(0), *own = fuzz_context(2);
     gr_tokenizer tokenizer;
@@ -94,7 +97,7 @@ static void load_model(size_t size) {
     if (!gr_ok(own)) {
         fuzz_expect_error(own);
         gr_context_reset(own);
-        DEMAND(gr_parameter_count(own) == 1 && gr_context_bytes(own) == kept);
+        DEMAND(gr_parameter_count(own) == 1 && gr_context_bytes(own) == kept + HANDLE);
     }
     for (int i = 0; i < 3; i++) DEMAND(gr_data(mine)[i] == GR_R(1.5));
 }
