@@ -263,6 +263,8 @@ done <<TABLE
 2|lm help train lists|train --nonsense 5
 2|"x" is not a whole number in \[1, 65536\]|train --width x
 2|"1" is not a number in \[0, 1)|train --dropout 1
+2|--steps 99999999999999999999 is beyond what a number can hold|train --steps 99999999999999999999
+2|"99999999999999999999x" is not a whole number|train --steps 99999999999999999999x
 2|"nan" is not a number|train --lr nan
 2|"0x10" is not a whole number|train --width 0x10
 2|is not one of chars.bytes|train --tokenizer words

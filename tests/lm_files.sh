@@ -187,7 +187,7 @@ for file in last state; do
     check "and is a new one" eval '! cmp -s finished/$file.safetensors crowded/$file.safetensors'
 done
 fresh private
-chmod 600 private/*
+chmod 600 private/*.safetensors
 check "a private run is replaced" call train $run --steps 2 --out private --overwrite --quiet
 for file in model last state; do
     check "$file stays private, too" eval 'ls -l private/$file.safetensors | grep "^-rw-------"'

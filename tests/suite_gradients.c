@@ -58,6 +58,18 @@ TEST(the_wrong_input_and_index_are_named) {
     ck_assert_double_ge(r.error, 0.5 / 3);
 }
 
+static gr_tensor *nothing_of(gr_context *in, gr_tensor **x, void *arg) {
+    (void)in, (void)arg;
+    return gr_scale(x[0], 0);
+}
+
+TEST(a_place_without_any_error_is_named_too) {
+    gr_tensor *x = gr_named(counting(GR_SHAPE(2)), "x");
+    const gr_gradcheck_result r = gr_gradcheck(ctx, nothing_of, NULL, 1, &x, NULL, usual);
+    ck_assert(r.ok && r.error == 0);
+    ck_assert_str_eq(r.input_name, "x");
+}
+
 TEST(an_input_that_is_not_wanted_is_not_checked) {
     mutant m = mutant_of(&gr_op_mul, 1, ZEROED);
     gr_tensor *x[] = {drawn(GR_SHAPE(2, 3), 1, 2), drawn(GR_SHAPE(2, 3), 1, 2)};
@@ -227,8 +239,9 @@ Suite *gradients_suite(void) {
     add_rows(suite, "every gradient", every_gradient_holds, gr_op_count);
     add_rows(suite, "every mutant", every_mutant_is_caught, gr_op_count);
     add_rows(suite, "mutants without a fault", a_mutant_without_a_fault_is_sound, gr_op_count);
-    GROUP(suite, "gr_gradcheck", the_wrong_input_and_index_are_named, an_input_that_is_not_wanted_is_not_checked,
-          a_path_that_was_cut_is_found, a_difference_quotient_that_is_infinite_is_wrong,
+    GROUP(suite, "gr_gradcheck", the_wrong_input_and_index_are_named, a_place_without_any_error_is_named_too,
+          an_input_that_is_not_wanted_is_not_checked, a_path_that_was_cut_is_found,
+          a_difference_quotient_that_is_infinite_is_wrong,
           a_loss_with_a_gradient_wrong_by_a_percent_is_found_whatever_the_cotangent,
           a_function_that_fails_is_not_ok_and_its_error_is_kept, a_function_that_gives_nothing_is_an_error,
           a_check_leaves_the_step_and_the_parameters_as_they_were,

@@ -2,6 +2,7 @@
  * happens. */
 #include "support.h"
 
+#include <float.h>
 #include <string.h>
 
 /* The operands of the calls, new for each. */
@@ -276,10 +277,13 @@ static refusal others(int at) {
     CALL(gr_from(ctx, seven, gr_data(v3)), "from: 7 dimensions")
     CALL(gr_normal(ctx, GR_SHAPE(-1), 0, 1, &rng), "normal: ")
     CALL(gr_uniform(ctx, GR_SHAPE(-1), 0, 1, &rng), "uniform: ")
-    CALL(gr_normal(ctx, GR_SHAPE(2), 0, -1, &rng), "normal: std is -1; it must not be negative")
+    CALL(gr_normal(ctx, GR_SHAPE(2), 0, -1, &rng), "normal: std is -1; it must be finite and not negative")
     CALL(gr_normal(ctx, GR_SHAPE(2), 0, NAN, &rng), "normal: std is ")
-    CALL(gr_uniform(ctx, GR_SHAPE(2), 3, 1, &rng), "uniform: from 3 to 1; the first must not be the larger")
+    CALL(gr_uniform(ctx, GR_SHAPE(2), 3, 1, &rng),
+         "uniform: from 3 to 1; both must be finite, and the first not the larger")
     CALL(gr_uniform(ctx, GR_SHAPE(2), 0, NAN, &rng), "uniform: from 0 to ")
+    CALL(gr_uniform(ctx, GR_SHAPE(2), INFINITY, INFINITY, &rng), "uniform: from inf to inf")
+    CALL(gr_uniform(ctx, GR_SHAPE(2), -DBL_MAX, DBL_MAX, &rng), "uniform: from -1.79769e+308")
     CALL(gr_keep(huge), "out of memory")
     CALL(gr_parameter(huge, "w"), "out of memory")
     CALL(gr_requires_grad(gr_square(w)), "requires_grad: x (2,) was made by square")

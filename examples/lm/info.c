@@ -177,13 +177,14 @@ static int check_options(const lm_settings *set) {
     return lm_check_model(set);
 }
 
-/* Batch and accumulation are those of the model's run, unless they are given. */
+/* Batch and accumulation are those of the model's run, unless they are given, or it has no log: then config.txt may be
+ * another program's. */
 static int read_run(lm_settings *set) {
     char home[LM_PATH], path[LM_PATH] = "";
     if (!*set->model) return 0;
     gr_context *ctx = gr_context_new();
     const char *directory = lm_home(ctx, set->model, home);
-    const bool there = lm_exists(ctx, directory, LM_CONFIG) && lm_exists(ctx, directory, LM_LOG); /* a run, then */
+    const bool there = lm_exists(ctx, directory, LM_CONFIG) && lm_exists(ctx, directory, LM_LOG);
     lm_path(ctx, path, directory, LM_CONFIG);
     const int status = lm_end(set, ctx);
     return there && status == 0 ? lm_read_config(set, path) : status;

@@ -224,7 +224,8 @@ int lm_set(lm_settings *set, lm_source source, const char *name, const char *tex
         return lm_wrong_usage(set, "%s stands on the command line, not in a file", origin(where, source, name));
     if (!list && !read_value(&value, option, text)) {
         origin(where, source, name);
-        if (errno == ERANGE) return lm_wrong_usage(set, "%s %.80s is beyond what a number can hold", where, text);
+        if (errno == ERANGE && plain(text))
+            return lm_wrong_usage(set, "%s %.80s is beyond what a number can hold", where, text);
         return lm_wrong_usage(set, "%s \"%.80s\" is not %s", where, text, lm_describe(option, what));
     }
     if (source.level < *level) {

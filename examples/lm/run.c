@@ -150,7 +150,12 @@ static void forget(lm_run *run) {
     static const char *const names[] = {LM_STATE, LM_LAST, LM_MODEL};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[LM_PATH] = "";
+        struct stat old;
         lm_path(run->ctx, path, run->set->out, names[i]);
+        if (gr_ok(run->ctx) && stat(path, &old) == 0) {
+            if (run->replaced.st_mode) old.st_mode &= run->replaced.st_mode;
+            run->replaced = old;
+        }
         if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
             gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
     }
@@ -195,15 +200,16 @@ static void check_inputs(const lm_run *run) {
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-/* A file that is staged has from its beginning the permissions of the one that it will replace, or, where that has
- * gone, of the run's configuration: a private run stays private. */
+/* A file that is staged has from its beginning the permissions of the one that it will replace, or of those that the
+ * run has removed. */
 static void stage(lm_run *run, const char *staged, const char *name) {
     struct stat old;
-    char from[LM_PATH] = "", to[LM_PATH] = "", config[LM_PATH] = "";
+    char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
-    lm_path(run->ctx, config, run->set->out, LM_CONFIG);
-    if (!gr_ok(run->ctx) || (stat(to, &old) != 0 && stat(config, &old) != 0)) return;
+    if (!gr_ok(run->ctx)) return;
+    if (stat(to, &old) != 0) old = run->replaced;
+    if (!old.st_mode) return;
     unlink(from); /* left behind, it could have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) return; /* saving will say why */

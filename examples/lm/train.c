@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,15 +22,17 @@ enum { BY_SIGNAL = 128 }; /* added to the signal's number, as shells do: 130 for
 volatile sig_atomic_t lm_stopped; /* the signal's number */
 
 /* One wish to stop may come as two signals: timeout(1) sends its own to the program and to its group. */
-static const double ONE_WISH = 1; /* second */
+enum { ONE_WISH = 10 }; /* tenths of a second */
 
+/* In any thread, and in two at once. */
 static void stop(int signal_number) {
-    static double first;
-    const double now = lm_now();
-    if (lm_stopped && now - first > ONE_WISH) _exit(BY_SIGNAL + signal_number);
-    if (lm_stopped) return;
-    first = now;
-    lm_stopped = signal_number;
+    static atomic_long first; /* when it came, in tenths of a second; 0: none did */
+    const long now = 1 + (long)(10 * lm_now());
+    long before = 0;
+    if (atomic_compare_exchange_strong(&first, &before, now))
+        lm_stopped = signal_number;
+    else if (now - before > ONE_WISH)
+        _exit(BY_SIGNAL + signal_number);
 }
 
 /* One that the parent ignores stays so: nohup and "lm train ... &" in a script want it. */
@@ -39,7 +42,7 @@ static void listen_to(int signal_number) {
     memset(&action, 0, sizeof action);
     action.sa_handler = stop;
     action.sa_flags = SA_RESTART;
-    sigfillset(&action.sa_mask);
+    sigemptyset(&action.sa_mask);
     sigaction(signal_number, &action, NULL);
 }
 

@@ -170,12 +170,13 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     const bool torn = ctx->gradients_torn; /* of the step under way; here it is about copies */
     ctx->gradients_torn = false;
     check c = {ctx, f, arg, count, NULL, gr_rng_stream(gr_rng_seed(config.seed), GR_STREAM_USER)};
-    gr_gradcheck_result worst = {.input_name = ""};
+    gr_gradcheck_result worst = {.input_name = "", .error = -1};
     if (make_variables(&c, inputs, wanted) && run_backward(&c))
         for (int i = 0; gr_ok(ctx) && i < count; i++)
             if (c.inputs[i]->requires_grad) compare(&c, i, h, &worst);
     ctx->tape = ctx->steps == steps ? tape : NULL;
     ctx->gradients_torn = torn;
+    if (worst.error < 0) worst.error = 0; /* there was nothing to compare */
     worst.ok = worst.error <= tolerance;
     return gr_ok(ctx) ? worst : none;
 }

@@ -78,7 +78,7 @@ int gr_context_report(gr_context *ctx) {
 void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
     if (!ctx || ctx->failed) return;
     ctx->failed = true;
-    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", *where ? where : "\"\"");
+    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", where && *where ? where : "\"\"");
     va_list args;
     va_start(args, format);
     if (at < sizeof ctx->error) vsnprintf(ctx->error + at, sizeof ctx->error - at, format, args);

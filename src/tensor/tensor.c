@@ -116,7 +116,7 @@ static void run_normal(size_t begin, size_t end, int thread, void *arg) {
 
 gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "normal", "rng is NULL");
-    if (!(std >= 0)) gr_fail(ctx, "normal", "std is %g; it must not be negative", std);
+    if (!(std >= 0 && std < HUGE_VAL)) gr_fail(ctx, "normal", "std is %g; it must be finite and not negative", std);
     gr_tensor *x = gr_new(ctx, "normal", false, shape);
     int64_t n = !rng || gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     if (n > 0) {
@@ -128,7 +128,8 @@ gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, g
 
 gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "uniform", "rng is NULL");
-    if (!(low <= high)) gr_fail(ctx, "uniform", "from %g to %g; the first must not be the larger", low, high);
+    if (!(low <= high && high - low < HUGE_VAL))
+        gr_fail(ctx, "uniform", "from %g to %g; both must be finite, and the first not the larger", low, high);
     gr_tensor *x = gr_new(ctx, "uniform", false, shape);
     int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     for (int64_t i = 0; i < n; i++) {
