@@ -132,6 +132,12 @@ check "and names a file" says "limited/.*safetensors.*: cannot write: File too l
 check "the old files are whole" untouched limited
 check "and goes on without the limit" call train --resume limited --steps 40
 
+if has_gnuplot; then
+    check "it ends gnuplot, too" eval \
+        '(ulimit -c 0; ulimit -f 8; really attend --model finished --prompt abc --out cut) && lines 1 err && says "gnuplot fails on cut/attend.gp" err'
+    check "and leaves no picture" eval '[ -e cut/attend.gp ] && [ ! -e cut/attend.svg ] && [ ! -e cut/attend.png ]'
+fi
+
 fresh readonly
 chmod a-w readonly
 if [ -w readonly ]; then # root may write anywhere

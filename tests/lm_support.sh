@@ -35,6 +35,8 @@ call() {
     status=$?
     return "$status"
 }
+has_gnuplot() (PATH=$real_path; command -v gnuplot > /dev/null)
+really() (PATH=$real_path; call "$@") # with the gnuplot that is installed
 fails() { # status, words that are in the one line on standard error, arguments of lm
     wanted=$1 words=$2
     shift 2
