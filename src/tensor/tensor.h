@@ -52,10 +52,10 @@ typedef struct gr_tokens {
 /* New tensors; they live until gr_context_reset. Values are given as double and rounded to gr_real. */
 gr_tensor *gr_zeros(gr_context *ctx, gr_shape shape);
 gr_tensor *gr_full(gr_context *ctx, gr_shape shape, double value);
-gr_tensor *gr_scalar(gr_context *ctx, double value);                        /* () */
-gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values); /* copies, row-major */
-gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng);
-gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng); /* [low, high) */
+gr_tensor *gr_scalar(gr_context *ctx, double value);                                          /* () */
+gr_tensor *gr_from(gr_context *ctx, gr_shape shape, const gr_real *values);                   /* copies, row-major */
+gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng);  /* std >= 0, finite */
+gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng); /* [low, high), finite */
 
 /* A copy that lives as long as the context: a mask, a table. No gradient flows through it. */
 gr_tensor *gr_keep(gr_tensor *x);
