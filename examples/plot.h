@@ -63,9 +63,7 @@ static inline bool plot_open(plot *p, int argc, char **argv, const char *name, i
     (void)mkdir(p->directory, 0777); /* it may be there; if it is not, opening fails */
     p->data = plot_create(p, ".tsv");
     p->script = plot_create(p, ".gp");
-    if (!p->data || !p->script) {
-        exit(EXIT_FAILURE);
-    }
+    if (!p->data || !p->script) exit(EXIT_FAILURE);
     const bool svg = strcmp(dot, ".svg") == 0;
     fprintf(p->script, "# Draws %s in this directory: gnuplot %s.gp\nset terminal %s size %d,%d font '%s,14'%s\n", name,
             p->name, svg ? "svg noenhanced" : "pngcairo noenhanced", width, height, svg ? "sans-serif" : "sans",

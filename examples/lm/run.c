@@ -210,7 +210,7 @@ static void stage(lm_run *run, const char *staged, const char *name) {
     if (!gr_ok(run->ctx)) return;
     if (stat(to, &old) != 0) old = run->replaced;
     if (!old.st_mode) return;
-    unlink(from); /* left behind, it could have others */
+    unlink(from); /* left by a killed run, it may have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) return; /* saving will say why */
     gr_permit_like(file, &old);

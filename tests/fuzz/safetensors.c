@@ -74,7 +74,8 @@ static void check_model(gr_context *ctx, gr_gpt *gpt, const gr_tokenizer *tokeni
 /* So much may a model of so many bytes take: F16 as double, with gradients, and a tensor's own size for each. */
 enum { MOST_TIMES = 24 };
 
-/* All that a model which could not be loaded leaves in a context: it says so where it is used. */
+/* All that a model which could not be loaded leaves in a context, to say so where it is used; in multiples of 64, as
+ * the arena gives it. */
 enum { HANDLE = (sizeof(gr_gpt) + 63) / 64 * 64 };
 
 static void load_model(size_t size) {
