@@ -277,8 +277,9 @@ static refusal others(int at) {
     CALL(gr_from(ctx, seven, gr_data(v3)), "from: 7 dimensions")
     CALL(gr_normal(ctx, GR_SHAPE(-1), 0, 1, &rng), "normal: ")
     CALL(gr_uniform(ctx, GR_SHAPE(-1), 0, 1, &rng), "uniform: ")
-    CALL(gr_normal(ctx, GR_SHAPE(2), 0, -1, &rng), "normal: std is -1; it must be finite and not negative")
-    CALL(gr_normal(ctx, GR_SHAPE(2), 0, NAN, &rng), "normal: std is ")
+    CALL(gr_normal(ctx, GR_SHAPE(2), 0, -1, &rng), "normal: mean 0, std -1; both must be finite, and std not negative")
+    CALL(gr_normal(ctx, GR_SHAPE(2), INFINITY, 1, &rng), "normal: mean inf, std 1")
+    CALL(gr_normal(ctx, GR_SHAPE(2), 0, NAN, &rng), "normal: mean 0, std ")
     CALL(gr_uniform(ctx, GR_SHAPE(2), 3, 1, &rng),
          "uniform: from 3 to 1; both must be finite, and the first not the larger")
     CALL(gr_uniform(ctx, GR_SHAPE(2), 0, NAN, &rng), "uniform: from 0 to ")

@@ -122,6 +122,14 @@ TEST(a_text_that_was_opened_after_an_error_says_so) {
     expect_nothing(gr_corpus_from(ctx, (const uint8_t *)"abc", 3, GR_CHARS), "test: an error");
 }
 
+TEST(the_tokenizer_of_no_text_knows_no_byte) {
+    int32_t ids[1];
+    ck_assert(!gr_encode(ctx, gr_corpus_tokenizer(NULL), (const uint8_t *)"a", 1, ids));
+    EXPECT_ERROR("of 0 bytes");
+    ck_assert(!gr_encode(ctx, gr_corpus_tokenizer(gr_corpus_open(NULL, "a", GR_CHARS)), (const uint8_t *)"a", 1, ids));
+    EXPECT_ERROR("of 0 bytes");
+}
+
 TEST(what_is_no_text_file_is_refused_with_its_name) {
     expect_nothing(gr_corpus_open(ctx, "/nonexistent/tales.txt", GR_CHARS),
                    "/nonexistent/tales.txt: cannot open: No such file or directory");
@@ -267,7 +275,8 @@ Suite *text_suite(void) {
     GROUP(suite, "tokenizers", all_256_bytes_come_back, ids_are_the_sorted_distinct_bytes,
           a_byte_that_is_not_in_the_vocabulary_is_an_error_with_its_place);
     GROUP(suite, "corpora", a_file_and_its_text_in_memory_are_one_corpus, a_text_that_was_opened_after_an_error_says_so,
-          what_is_no_text_file_is_refused_with_its_name, the_last_tenth_is_for_validation);
+          the_tokenizer_of_no_text_knows_no_byte, what_is_no_text_file_is_refused_with_its_name,
+          the_last_tenth_is_for_validation);
     GROUP(suite, "batches", every_window_is_drawn_about_equally_often_and_none_past_the_end,
           one_generator_gives_the_same_batches_again_and_batches_differ,
           a_batch_that_cannot_be_is_refused_with_the_numbers);

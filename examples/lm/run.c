@@ -153,6 +153,7 @@ static void forget(lm_run *run) {
         struct stat old;
         lm_path(run->ctx, path, run->set->out, names[i]);
         if (gr_ok(run->ctx) && stat(path, &old) == 0) {
+            if (run->replaced.st_mode && old.st_gid != run->replaced.st_gid) old.st_mode &= ~(mode_t)S_IRWXG;
             if (run->replaced.st_mode) old.st_mode &= run->replaced.st_mode;
             run->replaced = old;
         }

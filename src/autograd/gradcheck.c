@@ -177,6 +177,6 @@ gr_gradcheck_result gr_gradcheck(gr_context *ctx, gr_function *f, void *arg, int
     ctx->tape = ctx->steps == steps ? tape : NULL;
     ctx->gradients_torn = torn;
     if (worst.error < 0) worst.error = 0; /* there was nothing to compare */
-    worst.ok = worst.error <= tolerance;
+    worst.ok = worst.error <= tolerance && worst.error < HUGE_VAL;
     return gr_ok(ctx) ? worst : none;
 }

@@ -113,7 +113,7 @@ static void check_paths(gr_context *ctx, const char *const *paths, int count, co
 
 gr_corpus *gr_corpus_new(gr_context *ctx, const char *const *paths, int count, gr_corpus_config config) {
     const char *first = paths && count > 0 && paths[0] ? paths[0] : "corpus";
-    gr_corpus *corpus = new_corpus(ctx, strcmp(first, "-") == 0 ? "standard input" : first, count - 1);
+    gr_corpus *corpus = new_corpus(ctx, strcmp(first, "-") == 0 ? "standard input" : first, count > 1 ? count - 1 : 0);
     if (!corpus->ctx) return corpus;
     check_paths(ctx, paths, count, config.validation_path);
     if (!gr_ok(ctx)) return corpus;

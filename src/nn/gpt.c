@@ -111,9 +111,9 @@ static void make_parameters(gr_gpt *gpt) {
 }
 
 gr_gpt *gr_gpt_new(gr_context *ctx, gr_gpt_config config) {
-    static const gr_gpt nothing = {.ctx = NULL}; /* of no layer: forward and the others only look at it */
+    static gr_gpt nothing; /* of no layer: only its user may write to it */
     gr_gpt *gpt = gr_alloc_handle(ctx, sizeof *gpt);
-    if (!gpt) return (gr_gpt *)&nothing;
+    if (!gpt) return &nothing;
     gr_tensor *inert = gr_inert(ctx);
     const gr_gpt refused = {.ctx = ctx, .wte = {inert}, .wpe = {inert}, .ln_f = {inert, NULL}};
     *gpt = refused;

@@ -44,6 +44,8 @@ static bool begin(state *s, gr_gpt *gpt, gr_adamw *adamw, const char *path) {
     *s = (state){.ctx = gpt->ctx, .gpt = gpt, .adam = gr_adamw_state(adamw), .drops = gpt->config.layers + 1};
     if (!path)
         gr_fail(s->ctx, "state", "path is NULL");
+    else if (!adamw)
+        gr_fail(s->ctx, path, "the optimiser is NULL");
     else if (!gpt->h || s->adam.count < 0)
         gr_fail(s->ctx, path, "the %s could not be made, after an error that has been cleared since",
                 gpt->h ? "optimiser" : "model");

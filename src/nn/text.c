@@ -41,7 +41,7 @@ bool gr_encode_from(gr_context *ctx, const char *where, const gr_tokenizer *toke
                     int32_t *out) {
     for (size_t i = 0; gr_ok(ctx) && i < size; i++) {
         out[i] = tokenizer->id[text[i]];
-        if (out[i] < 0) gr_fail_unknown(ctx, where, text[i], i, tokenizer->size);
+        if (out[i] < 0 || out[i] >= tokenizer->size) gr_fail_unknown(ctx, where, text[i], i, tokenizer->size);
     }
     return gr_ok(ctx);
 }

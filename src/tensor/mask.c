@@ -141,6 +141,9 @@ gr_tensor *gr_mask_matrix(gr_context *ctx, gr_mask mask, gr_shape scores) {
 
 enum { PRINTED_COLUMNS = 80, PRINTED_ROWS = 40 }; /* of a terminal */
 
+/* i * of / count, which may be more than an int64_t on the way. */
+static int64_t sample(int64_t i, int64_t of, int64_t count) { return i * (of / count) + i * (of % count) / count; }
+
 void gr_mask_print(gr_context *ctx, gr_mask mask, int64_t queries, int64_t keys, FILE *out) {
     gr_shape scores = GR_SHAPE(queries, keys);
     if (!out) gr_fail(ctx, "mask", "out is NULL");
@@ -152,8 +155,8 @@ void gr_mask_print(gr_context *ctx, gr_mask mask, int64_t queries, int64_t keys,
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) {
             gr_real allow;
-            int64_t j = c * keys / columns;
-            gr_mask_row(&at, r * queries / rows, j, j + 1, &allow);
+            const int64_t j = sample(c, keys, columns);
+            gr_mask_row(&at, sample(r, queries, rows), j, j + 1, &allow);
             fputc(allow != 0 ? '#' : '.', out);
         }
         fputc('\n', out);

@@ -116,7 +116,8 @@ static void run_normal(size_t begin, size_t end, int thread, void *arg) {
 
 gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "normal", "rng is NULL");
-    if (!(std >= 0 && std < HUGE_VAL)) gr_fail(ctx, "normal", "std is %g; it must be finite and not negative", std);
+    if (!(fabs(mean) <= (double)GR_REAL_MAX && std >= 0 && std <= (double)GR_REAL_MAX))
+        gr_fail(ctx, "normal", "mean %g, std %g; both must be finite, and std not negative", mean, std);
     gr_tensor *x = gr_new(ctx, "normal", false, shape);
     int64_t n = !rng || gr_is_inert(x) ? 0 : gr_shape_numel(shape);
     if (n > 0) {
@@ -128,7 +129,7 @@ gr_tensor *gr_normal(gr_context *ctx, gr_shape shape, double mean, double std, g
 
 gr_tensor *gr_uniform(gr_context *ctx, gr_shape shape, double low, double high, gr_rng *rng) {
     if (!rng) gr_fail(ctx, "uniform", "rng is NULL");
-    if (!(low <= high && high - low < HUGE_VAL))
+    if (!(low <= high && low >= -(double)GR_REAL_MAX && high <= (double)GR_REAL_MAX && high - low < HUGE_VAL))
         gr_fail(ctx, "uniform", "from %g to %g; both must be finite, and the first not the larger", low, high);
     gr_tensor *x = gr_new(ctx, "uniform", false, shape);
     int64_t n = gr_is_inert(x) ? 0 : gr_shape_numel(shape);
