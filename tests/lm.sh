@@ -150,6 +150,8 @@ check "digits where there is no terminal" eval 'says "^t 9" && says "a digit is 
 check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_attn.weight  *(48, 16)  *768"'
 mkdir other && cp a/model.safetensors other && echo "server: foo" > other/config.txt
 check "info of a model beside a configuration of something else" call info --model other/model.safetensors
+rm other/config.txt && mkfifo other/config.txt && : > other/log.tsv
+check "info of a model beside a pipe" call info --model other/model.safetensors
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'
 check "info has the model's words" eval 'call info --model a; says "attention fused, positions learned"'
 check "info of a run" call info --config a/config.txt

@@ -227,6 +227,7 @@ TEST(a_mask_is_drawn) {
     ck_assert_str_eq(printed(gr_mask_or(gr_mask_window(1), gr_mask_global(1)), 3, 3), "###\n##.\n#.#\n");
     ck_assert_str_eq(printed(gr_mask_all(), 1, 3), "###\n");
     ck_assert_str_eq(printed(gr_mask_all(), 0, 3), "");
+    ck_assert_uint_eq(strlen(printed(gr_mask_causal(), INT64_MAX, INT64_MAX)), 40 * 81);
     enum { ROWS = 40, COLUMNS = 80, TIMES = 5 };
     const char *large = printed(gr_mask_causal(), TIMES * ROWS, TIMES * COLUMNS);
     ck_assert_uint_eq(strlen(large), ROWS * (COLUMNS + 1));

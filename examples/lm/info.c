@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* -- FLOPs --------------------------------------------------------------------------------------------------------- */
 
@@ -184,8 +185,9 @@ static int read_run(lm_settings *set) {
     if (!*set->model) return 0;
     gr_context *ctx = gr_context_new();
     const char *directory = lm_home(ctx, set->model, home);
-    const bool there = lm_exists(ctx, directory, LM_CONFIG) && lm_exists(ctx, directory, LM_LOG);
+    struct stat file;
     lm_path(ctx, path, directory, LM_CONFIG);
+    const bool there = lm_exists(ctx, directory, LM_LOG) && stat(path, &file) == 0 && S_ISREG(file.st_mode);
     const int status = lm_end(set, ctx);
     return there && status == 0 ? lm_read_config(set, path) : status;
 }
