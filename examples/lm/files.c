@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name) {
@@ -16,22 +15,21 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
     return out;
 }
 
-static bool is_directory(const char *path) {
-    struct stat info;
-    errno = 0;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+bool lm_look_at(gr_context *ctx, const char *path, struct stat *info) {
+    const bool there = stat(path, info) == 0;
+    if (!there && errno != ENOENT && errno != ENOTDIR) gr_fail(ctx, path, "cannot be looked at: %s", strerror(errno));
+    return there;
 }
 
 bool lm_is_directory(gr_context *ctx, const char *path) {
-    const bool is = is_directory(path);
-    if (!is && errno && errno != ENOENT && errno != ENOTDIR)
-        gr_fail(ctx, path, "cannot be looked at: %s", strerror(errno));
-    return is;
+    struct stat info;
+    return lm_look_at(ctx, path, &info) && S_ISDIR(info.st_mode);
 }
 
-bool lm_same_file(const char *a, const char *b) {
+bool lm_same_file(gr_context *ctx, const char *a, const char *b) {
     struct stat of_a, of_b;
-    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return lm_look_at(ctx, a, &of_a) && lm_look_at(ctx, b, &of_b) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
 const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
@@ -39,10 +37,7 @@ const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standa
 bool lm_exists(gr_context *ctx, const char *directory, const char *name) {
     char path[LM_PATH] = "";
     lm_path(ctx, path, directory, name);
-    if (!gr_ok(ctx)) return false;
-    const bool there = access(path, F_OK) == 0;
-    if (!there && errno != ENOENT && errno != ENOTDIR) gr_fail(ctx, path, "cannot be looked at: %s", strerror(errno));
-    return there;
+    return gr_ok(ctx) && lm_look_at(ctx, path, &(struct stat){0});
 }
 
 void lm_check_holds(gr_context *ctx, const char *directory, const char *what, const char *name) {
@@ -76,11 +71,9 @@ bool lm_make_directory(gr_context *ctx, const char *path) {
     for (char *at = strchr(part + 1, '/'); gr_ok(ctx) && at; at = strchr(at + 1, '/')) {
         *at = '\0';
         const int cause = mkdir(part, 0777) == 0 ? 0 : errno;
-        if (cause && !is_directory(part))
+        if (cause && !lm_is_directory(ctx, part))
             gr_fail(ctx, part, "cannot make the directory: %s",
-                    errno == ELOOP    ? strerror(ELOOP)
-                    : cause == EEXIST ? "a file is in its place"
-                                      : strerror(cause));
+                    cause == EEXIST ? "a file is in its place" : strerror(cause));
         *at = '/';
     }
     return gr_ok(ctx);
@@ -127,22 +120,22 @@ bool lm_is_leftover(const char *entry) {
     return false;
 }
 
-bool lm_writes(unsigned commands, const char *directory, const char *file) {
+bool lm_writes(gr_context *ctx, unsigned commands, const char *directory, const char *file) {
     char path[LM_PATH];
     const char *slash = strrchr(file, '/'), *entry = slash ? slash + 1 : file;
     const int length = snprintf(path, sizeof path, "%.*s", slash ? (int)(slash - file + 1) : 1, slash ? file : ".");
-    const bool inside = length < LM_PATH && lm_same_file(path, directory);
+    const bool inside = length < LM_PATH && lm_same_file(ctx, path, directory);
     for (size_t i = 0; i < WRITTEN; i++) {
         if (!(written[i].commands & commands)) continue;
         if (inside && strcmp(entry, written[i].name) == 0) return true; /* it need not be there yet */
         const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
-        if (fits && lm_same_file(path, file)) return true;
+        if (fits && lm_same_file(ctx, path, file)) return true;
     }
     return false;
 }
 
 void lm_spare(gr_context *ctx, const lm_settings *set, const char *directory, const char *input) {
-    if (gr_ok(ctx) && lm_writes(set->command->bit, directory, input))
+    if (gr_ok(ctx) && lm_writes(ctx, set->command->bit, directory, input))
         gr_fail(ctx, input, "is read, and would be replaced by lm %s", set->command->name);
 }
 

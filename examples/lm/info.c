@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* -- FLOPs --------------------------------------------------------------------------------------------------------- */
 
@@ -187,7 +186,7 @@ static int read_run(lm_settings *set) {
     const char *directory = lm_home(ctx, set->model, home);
     struct stat file;
     lm_path(ctx, path, directory, LM_CONFIG);
-    const bool there = lm_exists(ctx, directory, LM_LOG) && stat(path, &file) == 0 && S_ISREG(file.st_mode);
+    const bool there = lm_exists(ctx, directory, LM_LOG) && lm_look_at(ctx, path, &file) && S_ISREG(file.st_mode);
     const int status = lm_end(set, ctx);
     return there && status == 0 ? lm_read_config(set, path) : status;
 }

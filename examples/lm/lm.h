@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* The commands, each a bit, so that an option can belong to several. */
 enum { LM_TRAIN = 1, LM_SAMPLE = 2, LM_EVAL = 4, LM_ATTEND = 8, LM_PLOT = 16, LM_INFO = 32, LM_LOGITS = 64 };
@@ -53,10 +54,13 @@ enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 /* "directory/name" into out; one that is too long is an error in the context. */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
-bool lm_is_directory(gr_context *ctx, const char *path);                  /* an error if the system cannot tell */
-bool lm_same_file(const char *a, const char *b);                          /* both are there, and one */
-const char *lm_shown(const char *path);                                   /* "-": "standard input" */
-bool lm_exists(gr_context *ctx, const char *directory, const char *name); /* an error if the system cannot tell */
+const char *lm_shown(const char *path); /* "-": "standard input" */
+
+/* Is it there, a directory, the same one, there in a directory? An error, and false, if the system cannot tell. */
+bool lm_look_at(gr_context *ctx, const char *path, struct stat *info);
+bool lm_is_directory(gr_context *ctx, const char *path);
+bool lm_same_file(gr_context *ctx, const char *a, const char *b);
+bool lm_exists(gr_context *ctx, const char *directory, const char *name);
 
 /* An error if a directory, which is there, does not have the file that makes it one with a model, say. */
 void lm_check_holds(gr_context *ctx, const char *directory, const char *what, const char *name);
@@ -74,7 +78,7 @@ bool lm_make_directory(gr_context *ctx, const char *path);
 bool lm_is_leftover(const char *entry);
 
 /* Would this file be replaced if commands (bits) wrote all their files into a directory? */
-bool lm_writes(unsigned commands, const char *directory, const char *file);
+bool lm_writes(gr_context *ctx, unsigned commands, const char *directory, const char *file);
 
 /* An error if the command at hand would replace a file that it reads, and (false) if one of those that it writes is a
  * directory or a device already. */

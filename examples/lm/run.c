@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PICTURE_BYTES = 16 }; /* of the text in the attention picture, when none is given */
@@ -152,7 +151,7 @@ static void forget(lm_run *run) {
         char path[LM_PATH] = "";
         struct stat old;
         lm_path(run->ctx, path, run->set->out, names[i]);
-        if (gr_ok(run->ctx) && stat(path, &old) == 0) {
+        if (gr_ok(run->ctx) && lm_look_at(run->ctx, path, &old)) {
             if (run->replaced.st_mode && old.st_gid != run->replaced.st_gid) old.st_mode &= ~(mode_t)S_IRWXG;
             if (run->replaced.st_mode) old.st_mode &= run->replaced.st_mode;
             run->replaced = old;
@@ -195,7 +194,7 @@ static void check_directory(const lm_run *run) {
 static void check_inputs(const lm_run *run) {
     const lm_settings *set = run->set;
     char own[LM_PATH] = "";
-    if (!lm_same_file(lm_path(run->ctx, own, set->out, LM_CONFIG), set->config))
+    if (!lm_same_file(run->ctx, lm_path(run->ctx, own, set->out, LM_CONFIG), set->config))
         lm_spare(run->ctx, set, set->out, set->config);
     for (int i = -1; i < set->data.count; i++)
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
@@ -209,11 +208,14 @@ static void stage(lm_run *run, const char *staged, const char *name) {
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
     if (!gr_ok(run->ctx)) return;
-    if (stat(to, &old) != 0) old = run->replaced;
-    if (!old.st_mode) return;
+    if (!lm_look_at(run->ctx, to, &old)) old = run->replaced;
+    if (!gr_ok(run->ctx) || !old.st_mode) return;
     unlink(from); /* left by a killed run, it may have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
-    if (file < 0) return; /* saving will say why */
+    if (file < 0) {
+        gr_fail(run->ctx, from, "cannot write: %s", strerror(errno));
+        return;
+    }
     gr_permit_like(file, &old);
     (void)close(file);
 }
@@ -229,8 +231,8 @@ static void put_in_place(lm_run *run, const char *staged, const char *name) {
 
 static bool is_read(const lm_run *run, const char *path) {
     const lm_settings *set = run->set;
-    bool is = lm_same_file(path, set->config) || lm_same_file(path, set->validation);
-    for (int i = 0; i < set->data.count; i++) is = is || lm_same_file(path, set->data.item[i]);
+    bool is = lm_same_file(run->ctx, path, set->config) || lm_same_file(run->ctx, path, set->validation);
+    for (int i = 0; i < set->data.count; i++) is = is || lm_same_file(run->ctx, path, set->data.item[i]);
     return is;
 }
 
@@ -242,7 +244,8 @@ static void remove_leftovers(const lm_run *run) {
         char path[LM_PATH] = "";
         if (!lm_is_leftover(entry->d_name)) continue;
         lm_path(run->ctx, path, run->set->out, entry->d_name);
-        if (gr_ok(run->ctx) && !is_read(run, path)) unlink(path);
+        const bool needed = is_read(run, path);
+        if (gr_ok(run->ctx) && !needed) unlink(path);
     }
     if (directory) closedir(directory);
 }

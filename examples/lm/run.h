@@ -5,8 +5,6 @@
 #include "lm.h"
 #include "progress.h"
 
-#include <sys/stat.h>
-
 typedef struct lm_run {
     const lm_settings *set;
     gr_context *ctx;
