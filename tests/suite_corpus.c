@@ -2,6 +2,7 @@
 #include "again.h"
 #include "nn_support.h"
 
+#include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,7 @@ TEST(what_cannot_be_a_corpus_is_refused) {
     } bad[] = {
         {NULL, 1, {.validation = 0}, "corpus: no file"},
         {good, 0, {.validation = 0}, "corpus: no file"},
+        {good, INT_MIN, {.validation = 0}, "corpus: no file"},
         {hole, 2, {.validation = 0}, "corpus: path is NULL"},
         {twice, 2, {.validation = 0}, "standard input: is asked for 2 times; it can be read once"},
         {twice, 1, {.validation_path = "-"}, "standard input: is asked for 2 times; it can be read once"},

@@ -173,10 +173,9 @@ bool gr_tokenizer_load(gr_context *ctx, const char *path, gr_tokenizer *out) {
 
 static bool check_model(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     if (!gpt || !gr_ok(gpt->ctx)) return false;
+    if (!gr_check_made(gpt->ctx, "save", "the model", gpt->h)) return false;
     if (!path)
         gr_fail(gpt->ctx, "save", "path is NULL");
-    else if (!gpt->h)
-        gr_fail(gpt->ctx, path, "the model could not be made, after an error that has been cleared since");
     else if (!tokenizer)
         gr_fail(gpt->ctx, path, "the tokenizer is NULL");
     else if (tokenizer->size != gpt->config.vocab)

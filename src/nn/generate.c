@@ -189,8 +189,7 @@ bool gr_gpt_generate(gr_gpt *gpt, int32_t *ids, int64_t count, gr_generation g) 
         gr_fail(gpt->ctx, "generate", "ids is NULL");
         return false;
     }
-    if (!gpt->h)
-        gr_fail(gpt->ctx, "generate", "the model could not be made, after an error that has been cleared since");
+    if (!gr_check_made(gpt->ctx, "generate", "the model", gpt->h)) return false;
     if (count < 1 || g.total < count)
         gr_fail(gpt->ctx, "generate", "from %lld to %lld ids; at least 1 must be given, and no fewer wanted",
                 (long long)count, (long long)g.total);

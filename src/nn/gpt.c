@@ -149,7 +149,8 @@ static gr_tensor *embed(gr_gpt *gpt, gr_tokens ids, int64_t past) {
 gr_tensor *gr_gpt_forward_after(gr_gpt *gpt, gr_tokens ids, gr_kv_cache *kv, gr_tensor *head) {
     const gr_gpt_config c = gpt->config;
     const int64_t time = ids.time, past = kv ? kv->past : 0;
-    if (gpt->h && (time < 1 || time > c.context - past))
+    if (!gr_check_made(gpt->ctx, "gpt", "the model", gpt->h)) return gr_inert(gpt->ctx);
+    if (time < 1 || time > c.context - past)
         gr_fail(gpt->ctx, "gpt", "%lld tokens, the context is %lld", (long long)time, (long long)c.context);
     gr_tensor *x = embed(gpt, ids, past); /* (B, T, C) */
     gr_attending how = {.weights = gpt->keep_weights};

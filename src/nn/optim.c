@@ -31,9 +31,8 @@ static void check_setting(gr_context *ctx, const char *where, const char *what, 
 /* May this step change weights? */
 static bool ready(gr_context *ctx, const char *where, int count, double lr) {
     if (!gr_ok(ctx)) return false;
-    if (count < 0)
-        gr_fail(ctx, where, "the optimiser could not be made, after an error that has been cleared since");
-    else if (gr_parameter_count(ctx) != count)
+    if (!gr_check_made(ctx, where, "the optimiser", count >= 0)) return false;
+    if (gr_parameter_count(ctx) != count)
         gr_fail(ctx, where, "made for %d parameters, there are %d now; make the model first", count,
                 gr_parameter_count(ctx));
     else if (ctx->gradients_torn)

@@ -46,9 +46,9 @@ static bool begin(state *s, gr_gpt *gpt, gr_adamw *adamw, const char *path) {
         gr_fail(s->ctx, "state", "path is NULL");
     else if (!adamw)
         gr_fail(s->ctx, path, "the optimiser is NULL");
-    else if (!gpt->h || s->adam.count < 0)
-        gr_fail(s->ctx, path, "the %s could not be made, after an error that has been cleared since",
-                gpt->h ? "optimiser" : "model");
+    else if (!gr_check_made(s->ctx, path, "the model", gpt->h) ||
+             !gr_check_made(s->ctx, path, "the optimiser", s->adam.count >= 0))
+        return false;
     else if (gpt->first != 0 || gpt->count != s->adam.count || gpt->count != gr_parameter_count(s->ctx))
         gr_fail(s->ctx, path, "the optimiser has %d parameters, the model %d of %d", s->adam.count, gpt->count,
                 gr_parameter_count(s->ctx));

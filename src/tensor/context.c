@@ -118,6 +118,11 @@ void *gr_alloc_handle(gr_context *ctx, size_t bytes) {
     return ctx && ctx != &no_context ? alloc_in(&ctx->forever, ctx, bytes) : NULL;
 }
 
+bool gr_check_made(gr_context *ctx, const char *where, const char *what, bool made) {
+    if (!made) gr_fail(ctx, where, "%s could not be made, after an error that has been cleared since", what);
+    return made;
+}
+
 gr_tensor *gr_alloc_tensor(gr_context *ctx, bool persistent) {
     if (!gr_ok(ctx)) return NULL;
     gr_tensor *x = alloc_in(persistent ? &ctx->forever : tensors_of_step(ctx), ctx, sizeof *x);

@@ -73,6 +73,9 @@ void *gr_alloc_array(gr_context *ctx, bool persistent, int64_t count, size_t siz
  * was not made says so where it is used. NULL without a context, or without memory. */
 void *gr_alloc_handle(gr_context *ctx, size_t bytes);
 
+/* made; or an error where a handle is used that an error has left empty. */
+bool gr_check_made(gr_context *ctx, const char *where, const char *what, bool made);
+
 /* A tensor that has its context and nothing else yet; NULL as above. Those of a step have memory of their own, which
  * rests for a step before it is used again: until then gr_context_reset has made them inert, and what still uses one
  * is told so. */
