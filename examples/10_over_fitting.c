@@ -84,8 +84,8 @@ static int train(int run, double loss[POINTS][2]) {
 
 int main(int argc, char **argv) {
     static double loss[RUNS][POINTS][2];
-    int status = 0;
-    for (int run = 0; run < RUNS; run++) status |= train(run, loss[run]);
+    for (int run = 0; run < RUNS; run++)
+        if (train(run, loss[run]) != 0) return 1;
     printf("step");
     for (int run = 0; run < RUNS; run++) printf("   %-21s", runs[run].name);
     printf("\n    ");
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     }
     printf("\n");
     plot p;
-    if (!plot_open(&p, argc, argv, "10_over_fitting.svg", 900, 480)) return status;
+    if (!plot_open(&p, argc, argv, "10_over_fitting.svg", 900, 480)) return 0;
     for (int run = 0; run < RUNS; run++, fprintf(p.data, "\n\n"))
         for (int i = 0; i < POINTS; i++)
             fprintf(p.data, "%d\t%.4f\t%.4f\n", i * EVERY, loss[run][i][TRAINING], loss[run][i][VALIDATION]);
@@ -108,5 +108,5 @@ int main(int argc, char **argv) {
                 "data index %d using 1:3 with linespoints ls %d title '%s', '' index %d using 1:2 with lines ls %d "
                 "dt (6,4) title '  training'%s\n",
                 run, run + 1, runs[run].name, run, run + 1, run < RUNS - 1 ? ", \\" : "");
-    return plot_close(&p) ? status : 1;
+    return plot_close(&p) ? 0 : 1;
 }

@@ -72,7 +72,6 @@ WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL)
 WRAP(void *, realloc, (void *old, size_t size), (old, size), NULL)
 WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL)
 WRAP(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size), ENOMEM)
-WRAP(FILE *, open_memstream, (char **text, size_t *size), (text, size), NULL)
 WRAP(void *, mmap, (void *at, size_t size, int access, int flags, int file, off_t from),
      (at, size, access, flags, file, from), MAP_FAILED)
 WRAP(int, munmap, (void *at, size_t size), (at, size), -1)
@@ -181,11 +180,6 @@ int __wrap_fflush(FILE *stream) {
 int __real_fclose(FILE *stream);
 int __wrap_fclose(FILE *stream);
 int __wrap_fclose(FILE *stream) {
-    if (fileno(stream) < 0 && comes(FAULT_NUMBER_fclose)) { /* a stream in memory has found no more of it */
-        __real_fclose(stream);
-        errno = ENOMEM;
-        return EOF;
-    }
     const swapped s = fill(FAULT_NUMBER_fclose, stream);
     const int result = __real_fclose(stream);
     if (s.kept < 0) return result;

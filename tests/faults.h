@@ -12,7 +12,6 @@
     X(realloc)        \
     X(aligned_alloc)  \
     X(posix_memalign) \
-    X(open_memstream) \
     X(free)           \
     X(mmap)           \
     X(munmap)         \
@@ -52,13 +51,11 @@ enum { FAULT_CALLS(FAULT_NUMBER) FAULT_NUMBERS };
 /* What asks the system for memory, or gives it back; what of it may fail. gr_arena_alloc is the library's own: its
  * blocks are so large that few calls reach the system. */
 #define FAULT_SYSTEM_MEMORY (FAULT_MEMORY | FAULT(free) | FAULT(mmap) | FAULT(munmap))
-#define FAULT_MEMORY                                                                                 \
-    (FAULT(malloc) | FAULT(calloc) | FAULT(realloc) | FAULT(aligned_alloc) | FAULT(posix_memalign) | \
-     FAULT(open_memstream))
+#define FAULT_MEMORY        (FAULT(malloc) | FAULT(calloc) | FAULT(realloc) | FAULT(aligned_alloc) | FAULT(posix_memalign))
 
 /* A call that fails does nothing and sets errno; but close and fclose close, and then say that they failed. Of a
- * stream, what fails is the system's reading or writing beneath it; stderr is left alone, and of a stream in memory
- * only fclose fails. A short read or write moves half of the bytes, an empty one none. */
+ * stream, what fails is the system's reading or writing beneath it; stderr is left alone. A short read or write moves
+ * half of the bytes, an empty one none. */
 typedef enum { FAULT_FAILS, FAULT_SHORT, FAULT_EMPTY } failure_way;
 
 typedef struct failure {

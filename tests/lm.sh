@@ -150,6 +150,24 @@ check "digits where there is no terminal" eval 'says "^t 9" && says "a digit is 
 check "info of a model" eval 'call info --model a; says "transformer.h.0.attn.c_attn.weight  *(48, 16)  *768"'
 mkdir other && cp a/model.safetensors other && echo "server: foo" > other/config.txt
 check "info of a model beside a configuration of something else" call info --model other/model.safetensors
+for file in log.tsv loss.gp; do
+    cp -r a piped && rm -f piped/$file && mkfifo piped/$file
+    check "plot of a pipe" fails 1 "piped/$file: is not a regular file" plot --model piped
+    rm -rf piped
+done
+cp -r a piped && rm piped/config.txt && mkfifo piped/config.txt
+check "to go on with a pipe" fails 1 "piped/config.txt: is not a regular file" train --resume piped
+cp -r a unread && rm unread/log.tsv && mkdir unread/log.tsv
+check "a log that cannot be read has no number of steps" fails 1 "unread/log.tsv: is a directory" train --data $text --out unread
+from_locked() {
+    mkdir -p locked
+    (cd locked && chmod 0 . && "$lm" "$@")
+    status=$?
+    chmod 700 locked
+    return $status
+}
+check "from a directory that may not be searched" from_locked train --data "$dir/$text" $model --steps 1 --eval-batches 1 --out "$dir/u"
+check "with a text from standard input" eval 'from_locked logits --model "$dir/a" --text - --out "$dir/l.st" < p'
 rm other/config.txt && mkfifo other/config.txt && : > other/log.tsv
 check "info of a model beside a pipe" call info --model other/model.safetensors
 check "info of options" eval 'call info --preset shakespeare; says "^all  *804096" && says "FLOPs of the step  *3.8"'

@@ -1,5 +1,7 @@
 #include "lm.h"
 
+#include "nn/files.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,45 +137,41 @@ int lm_use_preset(lm_settings *set) {
 
 /* -- Writing ------------------------------------------------------------------------------------------------------- */
 
-static void write_text(FILE *file, const char *text) {
-    fputc('"', file);
+static void write_text(gr_replacing *out, const char *text) {
+    gr_replace_text(out, "\"");
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
+            gr_replace_print(out, "\\%c", c);
         else if (c < ' ' || c == 0x7f)
-            fprintf(file, c == '\n' ? "\\n" : "\\x%02x", c);
+            gr_replace_print(out, c == '\n' ? "\\n" : "\\x%02x", c);
         else
-            fputc(c, file);
+            gr_replace_write(out, &c, 1);
     }
-    fputs("\"\n", file);
+    gr_replace_text(out, "\"\n");
 }
 
-static void write_option(FILE *file, const lm_settings *set, const lm_option *option) {
+static void write_option(gr_replacing *out, const lm_settings *set, const lm_option *option) {
     char shown[LM_DESCRIPTION];
     const char *text = option->kind == LM_TEXT ? *(const char *const *)lm_value(set, option) : "";
     const lm_list one = {&text, 1}, list = option->kind == LM_LIST ? *(const lm_list *)lm_value(set, option) : one;
     for (int i = 0; i < list.count; i++) {
-        fprintf(file, "%s = ", option->name);
+        gr_replace_print(out, "%s = ", option->name);
         if (option->kind == LM_TEXT || option->kind == LM_LIST)
-            write_text(file, list.item[i]);
+            write_text(out, list.item[i]);
         else
-            fprintf(file, "%s\n", lm_show(set, option, shown));
+            gr_replace_print(out, "%s\n", lm_show(set, option, shown));
     }
 }
 
-static void write_options(FILE *file, const lm_settings *set) {
-    fprintf(file, "# Repeats the run: lm %s --config %s --out ANOTHER. Goes on with it: lm %s --resume DIR\n",
-            set->command->name, LM_CONFIG, set->command->name);
+void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name) {
+    char path[LM_PATH] = "";
+    gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, set->out, name), 0);
+    gr_replace_print(&out, "# Repeats the run: lm %s --config %s --out ANOTHER. Goes on with it: lm %s --resume DIR\n",
+                     set->command->name, LM_CONFIG, set->command->name);
     for (size_t i = 0; i < lm_option_count; i++)
         if (lm_options[i].commands & set->command->bit && !(lm_options[i].commands & LM_UNSAVED))
-            write_option(file, set, &lm_options[i]);
-}
-
-void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name) {
-    lm_file file;
-    if (!lm_begin_file(&file, ctx, set->out, name)) return;
-    write_options(file.out, set);
-    lm_end_file(&file);
+            write_option(&out, set, &lm_options[i]);
+    gr_replace_end(&out);
     gr_context_reset(ctx);
 }

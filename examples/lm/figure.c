@@ -4,28 +4,28 @@
 
 #include <string.h>
 
-bool lm_begin_script(lm_file *script, gr_context *ctx, lm_picture p) {
+void lm_begin_script(lm_script *script, gr_context *ctx, lm_picture p) {
     char file[64];
     snprintf(file, sizeof file, "%s.gp", p.name);
-    if (!lm_begin_file(script, ctx, p.directory, file)) return false;
-    fprintf(script->out,
-            "# Draws %s.png, where this gnuplot can, and %s.svg in this directory: gnuplot %s.gp\n"
-            "reset\n"
-            "kinds = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0 ? 'png svg' : 'svg'\n"
-            "do for [kind in kinds] {\n"
-            "if (kind eq 'png') {\n"
-            "    set terminal pngcairo noenhanced size %d,%d font 'sans,11'\n"
-            "} else {\n"
-            "    set terminal svg noenhanced size %d,%d font 'sans,11' background rgb 'white'\n"
-            "}\n"
-            "set output '%s.'.kind\n",
-            p.name, p.name, p.name, p.width, p.height, p.width, p.height, p.name);
-    return true;
+    *script->path = '\0';
+    script->out = gr_replace_begin(ctx, lm_path(ctx, script->path, p.directory, file), 0);
+    gr_replace_print(&script->out,
+                     "# Draws %s.png, where this gnuplot can, and %s.svg in this directory: gnuplot %s.gp\n"
+                     "reset\n"
+                     "kinds = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0 ? 'png svg' : 'svg'\n"
+                     "do for [kind in kinds] {\n"
+                     "if (kind eq 'png') {\n"
+                     "    set terminal pngcairo noenhanced size %d,%d font 'sans,11'\n"
+                     "} else {\n"
+                     "    set terminal svg noenhanced size %d,%d font 'sans,11' background rgb 'white'\n"
+                     "}\n"
+                     "set output '%s.'.kind\n",
+                     p.name, p.name, p.name, p.width, p.height, p.width, p.height, p.name);
 }
 
-void lm_end_script(lm_file *script) {
-    fputs("set output\n}\n", script->out);
-    lm_end_file(script);
+void lm_end_script(lm_script *script) {
+    gr_replace_text(&script->out, "set output\n}\n");
+    gr_replace_end(&script->out);
 }
 
 /* Whether the mark of a picture's end is among its last bytes. */

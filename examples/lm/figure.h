@@ -4,16 +4,21 @@
 #define LM_FIGURE_H
 
 #include "attention.h"
+#include "nn/files.h"
 
 typedef struct lm_picture {
     const char *directory, *name;
     int width, height; /* in pixels */
 } lm_picture;
 
-/* Begins name.gp, a script that draws name.png, where this gnuplot can, and name.svg; lm_end_script ends it. False,
- * and nothing is to be ended, after an error. */
-bool lm_begin_script(lm_file *script, gr_context *ctx, lm_picture p);
-void lm_end_script(lm_file *script);
+/* name.gp, a script that draws name.png, where this gnuplot can, and name.svg; it takes the older one's place as a
+ * whole or not at all. */
+typedef struct lm_script {
+    gr_replacing out;
+    char path[LM_PATH];
+} lm_script;
+void lm_begin_script(lm_script *script, gr_context *ctx, lm_picture p);
+void lm_end_script(lm_script *script);
 
 /* Runs gnuplot on name.gp of the directory. False after a warning: there is no picture. */
 bool lm_draw(const lm_settings *set, const char *directory, const char *name);

@@ -28,9 +28,11 @@ bool lm_is_directory(gr_context *ctx, const char *path) {
 
 bool lm_same_file(gr_context *ctx, const char *a, const char *b) {
     struct stat of_a, of_b;
-    return lm_look_at(ctx, a, &of_a) && lm_look_at(ctx, b, &of_b) && of_a.st_dev == of_b.st_dev &&
+    return lm_is_file(b) && lm_look_at(ctx, b, &of_b) && lm_look_at(ctx, a, &of_a) && of_a.st_dev == of_b.st_dev &&
            of_a.st_ino == of_b.st_ino;
 }
+
+bool lm_is_file(const char *input) { return *input && strcmp(input, "-") != 0; }
 
 const char *lm_shown(const char *path) { return strcmp(path, "-") == 0 ? "standard input" : path; }
 
@@ -135,7 +137,7 @@ bool lm_writes(gr_context *ctx, unsigned commands, const char *directory, const 
 }
 
 void lm_spare(gr_context *ctx, const lm_settings *set, const char *directory, const char *input) {
-    if (gr_ok(ctx) && lm_writes(ctx, set->command->bit, directory, input))
+    if (gr_ok(ctx) && lm_is_file(input) && lm_writes(ctx, set->command->bit, directory, input))
         gr_fail(ctx, input, "is read, and would be replaced by lm %s", set->command->name);
 }
 
@@ -148,27 +150,7 @@ bool lm_can_write(gr_context *ctx, const lm_settings *set, const char *directory
     return gr_ok(ctx);
 }
 
-/* -- Writing and reading ------------------------------------------------------------------------------------------- */
-
-bool lm_begin_file(lm_file *file, gr_context *ctx, const char *directory, const char *name) {
-    *file = (lm_file){.ctx = ctx};
-    lm_path(ctx, file->path, directory, name);
-    if (!gr_ok(ctx)) return false;
-    file->out = open_memstream(&file->text, &file->size);
-    if (!file->out) gr_fail(ctx, file->path, "no memory for its text");
-    return file->out;
-}
-
-void lm_end_file(lm_file *file) {
-    const bool whole = !ferror(file->out);
-    if (fclose(file->out) != 0 || !whole) gr_fail(file->ctx, file->path, "no memory for its text");
-    if (gr_ok(file->ctx)) {
-        gr_replacing out = gr_replace_begin(file->ctx, file->path, file->size);
-        gr_replace_write(&out, file->text, file->size);
-        gr_replace_end(&out);
-    }
-    free(file->text);
-}
+/* -- Reading ---------------------------------------------------------------------------------------------------- */
 
 static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *size) {
     size_t room = 0;
@@ -185,12 +167,20 @@ static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *siz
         const size_t got = fread(text + *size, 1, room - *size - 1, file);
         *size += got;
         text[*size] = '\0';
-        if (got == 0) break;
+        if (got == 0 || ferror(file)) break;
     }
     if (ferror(file)) gr_fail(ctx, name, "cannot read: %s", strerror(errno));
     if (gr_ok(ctx)) return text;
     free(text);
     return NULL;
+}
+
+FILE *lm_open(gr_context *ctx, const char *path) {
+    struct stat info;
+    if (!gr_ok(ctx) || !lm_look_at(ctx, path, &info) || !gr_can_replace(ctx, path)) return NULL;
+    FILE *file = fopen(path, "r");
+    if (!file) gr_fail(ctx, path, "cannot open: %s", strerror(errno));
+    return file;
 }
 
 char *lm_read(gr_context *ctx, const char *path, size_t *size) {

@@ -1,7 +1,5 @@
 #include "figure.h"
 
-#include "nn/files.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +8,17 @@
 
 static void write_data(gr_context *ctx, const char *directory, const char *name, const lm_attention *a, lm_view v) {
     static const char header[] = "layer\thead\tquery\tkey\tweight\n"; /* all counted from 1 */
-    char file[64], path[LM_PATH] = "", row[128];
+    char file[64], path[LM_PATH] = "";
     snprintf(file, sizeof file, "%s.tsv", name);
     gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, directory, file), 0); /* it may be longer than memory */
-    gr_replace_write(&out, header, sizeof header - 1);
+    gr_replace_text(&out, header);
     const int64_t n = a->n;
     for (int64_t i = 0; i < v.layers * v.heads && !out.cause; i++) {
         const int64_t layer = v.layer + i / v.heads, head = v.head + i % v.heads;
         const gr_real *weight = lm_head_of(a, layer, head);
-        for (int64_t at = 0; at < n * n; at++) {
-            const int length =
-                snprintf(row, sizeof row, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
-                         (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
-            gr_replace_write(&out, row, (size_t)length);
-        }
+        for (int64_t at = 0; at < n * n; at++)
+            gr_replace_print(&out, "%lld\t%lld\t%lld\t%lld\t%.6g\n", (long long)layer + 1, (long long)head + 1,
+                             (long long)(at / n) + 1, (long long)(at % n) + 1, (double)weight[at]);
     }
     gr_replace_end(&out);
 }
@@ -42,11 +37,11 @@ static const char *quoted(char out[QUOTED], const char *label) {
     return out;
 }
 
-static void write_labels(FILE *script, const char *name, const lm_attention *a) {
-    fprintf(script, "data = '%s.tsv'\nn = %lld\narray label[n] = [", name, (long long)a->n);
+static void write_labels(gr_replacing *out, const char *name, const lm_attention *a) {
+    gr_replace_print(out, "data = '%s.tsv'\nn = %lld\narray label[n] = [", name, (long long)a->n);
     char text[QUOTED];
-    for (int64_t i = 0; i < a->n; i++) fprintf(script, "%s%s", i > 0 ? ", " : "", quoted(text, a->label[i]));
-    fputs("]\n", script);
+    for (int64_t i = 0; i < a->n; i++) gr_replace_print(out, "%s%s", i > 0 ? ", " : "", quoted(text, a->label[i]));
+    gr_replace_text(out, "]\n");
 }
 
 /* What a single head and a sheet share. */
@@ -85,15 +80,17 @@ static void write_single(gr_context *ctx, const char *directory, const char *nam
                                "}\n";
     const int64_t n = a->n;
     const bool values = n <= READABLE;
-    lm_file script;
-    if (!lm_begin_script(&script, ctx, (lm_picture){directory, name, values ? 820 : 1100, values ? 720 : 980})) return;
-    write_labels(script.out, name, a);
-    fprintf(script.out, "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n%s%s",
-            values,
-            values    ? 11
-            : n <= 64 ? 8
-                      : 6,
-            (long long)v.layer + 1, (long long)v.head + 1, common, body);
+    lm_script script;
+    lm_begin_script(&script, ctx, (lm_picture){directory, name, values ? 820 : 1100, values ? 720 : 980});
+    write_labels(&script.out, name, a);
+    gr_replace_print(&script.out,
+                     "values = %d\nsize = '%d'\nset title 'Attention, layer %lld, head %lld' font 'sans,14'\n", values,
+                     values    ? 11
+                     : n <= 64 ? 8
+                               : 6,
+                     (long long)v.layer + 1, (long long)v.head + 1);
+    gr_replace_text(&script.out, common);
+    gr_replace_text(&script.out, body);
     lm_end_script(&script);
 }
 
@@ -130,14 +127,15 @@ static void write_sheet(gr_context *ctx, const char *directory, const char *name
     const int64_t panel = letters < LEAST_PANEL ? LEAST_PANEL : letters > MOST_PANEL ? MOST_PANEL : letters;
     const double width = (double)(LEFT + v.heads * panel + (v.heads - 1) * GAP + RIGHT);
     const double height = (double)(TOP + v.layers * panel + (v.layers - 1) * GAP + BOTTOM);
-    lm_file script;
-    if (!lm_begin_script(&script, ctx, (lm_picture){directory, name, (int)width, (int)height})) return;
-    write_labels(script.out, name, a);
-    fprintf(script.out, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers,
-            (long long)v.heads, (long long)v.layer + 1, (long long)v.head + 1);
-    fprintf(script.out, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n%s%s",
-            LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height, common,
-            body);
+    lm_script script;
+    lm_begin_script(&script, ctx, (lm_picture){directory, name, (int)width, (int)height});
+    write_labels(&script.out, name, a);
+    gr_replace_print(&script.out, "rows = %lld; columns = %lld; layer = %lld; head = %lld\n", (long long)v.layers,
+                     (long long)v.heads, (long long)v.layer + 1, (long long)v.head + 1);
+    gr_replace_print(&script.out, "left = %.5f; right = %.5f; bottom = %.5f; top = %.5f; across = %.5f; down = %.5f\n",
+                     LEFT / width, 1 - RIGHT / width, BOTTOM / height, 1 - TOP / height, GAP / width, GAP / height);
+    gr_replace_text(&script.out, common);
+    gr_replace_text(&script.out, body);
     lm_end_script(&script);
 }
 

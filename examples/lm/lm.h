@@ -55,8 +55,10 @@ enum { LM_PATH = 4096 }; /* bytes of a path, NUL included */
 const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, const char *name);
 
 const char *lm_shown(const char *path); /* "-": "standard input" */
+bool lm_is_file(const char *input);     /* neither "-" nor "", an option that was not given */
 
-/* Is it there, a directory, the same one, there in a directory? An error, and false, if the system cannot tell. */
+/* Is it there, a directory, the same one (b an input), there in a directory? An error, and false, if the system cannot
+ * tell. */
 bool lm_look_at(gr_context *ctx, const char *path, struct stat *info);
 bool lm_is_directory(gr_context *ctx, const char *path);
 bool lm_same_file(gr_context *ctx, const char *a, const char *b);
@@ -85,20 +87,11 @@ bool lm_writes(gr_context *ctx, unsigned commands, const char *directory, const 
 void lm_spare(gr_context *ctx, const lm_settings *set, const char *directory, const char *input);
 bool lm_can_write(gr_context *ctx, const lm_settings *set, const char *directory);
 
-/* A file of text that takes the older one's place as a whole, or not at all: in memory until it ends. False, and
- * nothing is to be ended, after an error; it is kept in the context, as are those of lm_end_file. */
-typedef struct lm_file {
-    gr_context *ctx;
-    char path[LM_PATH];
-    FILE *out;
-    char *text;
-    size_t size;
-} lm_file;
-bool lm_begin_file(lm_file *file, gr_context *ctx, const char *directory, const char *name);
-void lm_end_file(lm_file *file);
-
 /* config.txt under a name: every option of a training, as lm_read_config reads it; replaced at once or not at all. */
 void lm_write_config(gr_context *ctx, const lm_settings *set, const char *name);
+
+/* A file of a run, to be read; NULL where there is none, or after an error: a pipe of its name would never open. */
+FILE *lm_open(gr_context *ctx, const char *path);
 
 /* A whole file, "-" standard input, NUL behind it; malloc'd, NULL after an error. */
 char *lm_read(gr_context *ctx, const char *path, size_t *size);

@@ -98,7 +98,7 @@ static int no_command(const char *word) {
 }
 
 static int end_of_output(void) {
-    if (fflush(stdout) == 0) return 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
     fputs("lm: standard output: cannot be written\n", stderr);
     return LM_FAILED;
 }
@@ -133,7 +133,7 @@ static void set_signals(void) {
 /* A standard descriptor that is closed would be the next file's: what is printed would go into it. */
 static void hold_descriptors(void) {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) return; /* writing to it fails */
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) _exit(LM_FAILED); /* writing to it fails */
 }
 
 static int run(const lm_command *c, int count, char **words, const char *program) {

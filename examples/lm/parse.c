@@ -1,5 +1,7 @@
 #include "lm.h"
 
+#include "nn/files.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +92,7 @@ static int use_resume(lm_settings *set, char path[LM_PATH]) {
         return lm_wrong_usage(set, "--resume: the path is longer than %d bytes", LM_PATH - 1);
     gr_context *ctx = gr_context_new();
     lm_check_holds(ctx, set->resume, "training", LM_CONFIG);
+    gr_can_replace(ctx, path); /* a pipe would never open */
     const int status = lm_end(set, ctx);
     return status == 0 ? lm_set(set, (lm_source){.level = LM_BY_COMMAND}, "out", set->resume) : status;
 }

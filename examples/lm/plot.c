@@ -75,13 +75,10 @@ static const char body[] =
 enum { WIDTH = 900, HEIGHT = 860 };
 
 bool lm_draw_log(const lm_settings *set, gr_context *ctx, const char *directory, double bigram) {
-    lm_file script;
-    if (!lm_begin_script(&script, ctx, (lm_picture){directory, "loss", WIDTH, HEIGHT})) return false;
-    if (isnan(bigram))
-        fputs("bigram = NaN\n", script.out);
-    else
-        fprintf(script.out, "bigram = %.6f\n", bigram);
-    fputs(body, script.out);
+    lm_script script;
+    lm_begin_script(&script, ctx, (lm_picture){directory, "loss", WIDTH, HEIGHT});
+    gr_replace_print(&script.out, isnan(bigram) ? "bigram = NaN\n" : "bigram = %.6f\n", bigram);
+    gr_replace_text(&script.out, body);
     lm_end_script(&script);
     return gr_ok(ctx) && lm_draw(set, directory, "loss");
 }
@@ -91,9 +88,9 @@ static void check_log(gr_context *ctx, const char *directory) {
     char path[LM_PATH] = "", line[256];
     lm_path(ctx, path, directory, LM_LOG);
     lm_check_holds(ctx, directory, "training", LM_LOG);
-    FILE *log = gr_ok(ctx) ? fopen(path, "r") : NULL;
+    FILE *log = lm_open(ctx, path);
     if (!log) {
-        gr_fail(ctx, path, "cannot open: %s", strerror(errno));
+        gr_fail(ctx, path, "cannot open: %s", strerror(ENOENT));
         return;
     }
     const bool titled = fgets(line, sizeof line, log) && strncmp(line, "step\tloss\t", strlen("step\tloss\t")) == 0;
@@ -111,11 +108,11 @@ static void check_log(gr_context *ctx, const char *directory) {
 static double drawn_bigram(gr_context *ctx, const char *directory) {
     char path[LM_PATH] = "", line[256];
     double bigram = (double)NAN;
-    FILE *script = fopen(lm_path(ctx, path, directory, "loss.gp"), "r");
+    FILE *script = lm_open(ctx, lm_path(ctx, path, directory, "loss.gp"));
     while (script && fgets(line, sizeof line, script))
         /* NOLINTNEXTLINE(cert-err34-c): a line of lm's own; another text than a number leaves NaN */
         if (sscanf(line, "bigram = %lf", &bigram) == 1) break;
-    if (script ? ferror(script) : errno != ENOENT) gr_fail(ctx, path, "cannot read: %s", strerror(errno));
+    if (script && ferror(script)) gr_fail(ctx, path, "cannot read: %s", strerror(errno));
     if (script) (void)fclose(script);
     return bigram;
 }

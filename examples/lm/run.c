@@ -33,7 +33,7 @@ static void open_text(lm_run *run, bool resumed) {
         config.tokenizer = &tokenizer;
     for (int i = -1; i < set->data.count; i++) {
         const char *input = i < 0 ? set->validation : set->data.item[i], *option = i < 0 ? "validation" : "data";
-        if (of_file(set, option) && *input && strcmp(input, "-") != 0 && access(input, R_OK) != 0)
+        if (of_file(set, option) && lm_is_file(input) && access(input, R_OK) != 0)
             gr_fail(run->ctx, *set->resume ? "--resume" : "--config",
                     "%s: cannot open: %s; --%s FILE says where it is now", input, strerror(errno), option);
     }
@@ -115,8 +115,13 @@ static void open_log(lm_run *run) {
     run->log = file >= 0 ? fdopen(file, "r+") : NULL;
     if (!run->log)
         gr_fail(run->ctx, path, "cannot write: %s", strerror(errno));
-    else if (fcntl(file, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN))
+    else if (fcntl(file, F_SETLK, &whole) == 0)
+        return;
+    else if (errno == EACCES || errno == EAGAIN)
         gr_fail(run->ctx, run->set->out, "another training writes into it");
+    else /* a file system may have no locks */
+        lm_warn(run->set, "%s cannot be locked: %s; no other training may write into %s", path, strerror(errno),
+                run->set->out);
 }
 
 /* A new log begins with its header; that of a resumed run is cut back to the steps that its state has. */
@@ -143,6 +148,20 @@ static void flush_log(lm_run *run) {
 
 /* -- The directory ------------------------------------------------------------------------------------------------- */
 
+/* The log becomes as private as a file that the run removes: those that are made anew are as private as the log. */
+static void keep_private(lm_run *run, const struct stat *old) {
+    const mode_t theirs = old->st_mode | S_IRWXU; /* its owner must be able to write it */
+    struct stat log;
+    if (fstat(fileno(run->log), &log) != 0) {
+        fail_log(run);
+        return;
+    }
+    const mode_t mode = log.st_mode & (old->st_gid == log.st_gid ? theirs : theirs & ~(mode_t)S_IRWXG);
+    if ((mode ^ log.st_mode) & (S_IRWXG | S_IRWXO) &&
+        fchmod(fileno(run->log), mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0)
+        gr_fail(run->ctx, LM_LOG, "cannot be made as private as what is replaced: %s", strerror(errno));
+}
+
 /* A run that begins anew has nothing of an older one beside its configuration: if it is killed before its first save,
  * it begins again. The state goes first, since it is what a resumed run goes on with. */
 static void forget(lm_run *run) {
@@ -151,11 +170,7 @@ static void forget(lm_run *run) {
         char path[LM_PATH] = "";
         struct stat old;
         lm_path(run->ctx, path, run->set->out, names[i]);
-        if (gr_ok(run->ctx) && lm_look_at(run->ctx, path, &old)) {
-            if (run->replaced.st_mode && old.st_gid != run->replaced.st_gid) old.st_mode &= ~(mode_t)S_IRWXG;
-            if (run->replaced.st_mode) old.st_mode &= run->replaced.st_mode;
-            run->replaced = old;
-        }
+        if (gr_ok(run->ctx) && lm_look_at(run->ctx, path, &old)) keep_private(run, &old);
         if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
             gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
     }
@@ -180,9 +195,9 @@ static void check_directory(const lm_run *run) {
     char path[LM_PATH] = "", quoted[LM_PATH], line[256];
     int64_t steps = 0;
     lm_path(run->ctx, path, set->out, LM_LOG);
-    FILE *log =
-        gr_ok(run->ctx) && gr_can_replace(run->ctx, path) ? fopen(path, "r") : NULL; /* a pipe would never open */
+    FILE *log = lm_open(run->ctx, path);
     while (log && fgets(line, sizeof line, log)) steps = strtoll(line, NULL, 10);
+    if (log && ferror(log)) gr_fail(run->ctx, path, "cannot read: %s", strerror(errno));
     if (log) (void)fclose(log); /* only read */
     gr_fail(run->ctx, set->out,
             "holds a training of %" PRId64
@@ -200,16 +215,15 @@ static void check_inputs(const lm_run *run) {
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-/* A file that is staged has from its beginning the permissions of the one that it will replace, or of those that the
- * run has removed. */
+/* A file that is staged has from its beginning the permissions of the one that it will replace, or of the log. */
 static void stage(lm_run *run, const char *staged, const char *name) {
     struct stat old;
     char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
     if (!gr_ok(run->ctx)) return;
-    if (!lm_look_at(run->ctx, to, &old)) old = run->replaced;
-    if (!gr_ok(run->ctx) || !old.st_mode) return;
+    if (!lm_look_at(run->ctx, to, &old) && fstat(fileno(run->log), &old) != 0) fail_log(run);
+    if (!gr_ok(run->ctx)) return;
     unlink(from); /* left by a killed run, it may have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) {

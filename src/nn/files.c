@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -56,6 +57,7 @@ bool gr_read_at(gr_context *ctx, const char *name, int file, uint64_t at, size_t
 
 enum {
     BUFFER = 1 << 16,                /* bytes of a system call */
+    PRINTED = 1 << 12,               /* bytes that one call prints, NUL included */
     SUFFIX = sizeof ".XXXXXXXX.tmp", /* NUL included */
     TRIES = 100                      /* of names that are all taken: somebody means it */
 };
@@ -151,12 +153,27 @@ static void write_out(gr_replacing *r) {
 
 void gr_replace_write(gr_replacing *r, const void *bytes, size_t n) {
     const uint8_t *from = bytes;
-    while (n > 0 && !r->cause) {
+    r->size += n;
+    while (n > 0 && !r->cause && !r->counts) {
         const size_t left = BUFFER - r->used, some = n < left ? n : left;
         memcpy(r->buffer + r->used, from, some);
         r->used += some, from += some, n -= some;
         if (r->used == BUFFER) write_out(r);
     }
+}
+
+void gr_replace_text(gr_replacing *r, const char *text) { gr_replace_write(r, text, strlen(text)); }
+
+void gr_replace_print(gr_replacing *r, const char *format, ...) {
+    char text[PRINTED];
+    va_list args;
+    va_start(args, format);
+    errno = EOVERFLOW;
+    const int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const bool fits = length >= 0 && length < PRINTED;
+    note_failure(r, fits);
+    if (fits) gr_replace_write(r, text, (size_t)length);
 }
 
 bool gr_replace_end(gr_replacing *r) {

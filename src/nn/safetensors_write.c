@@ -2,7 +2,6 @@
 #include "safetensors.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 8, CHUNK = 512 }; /* bytes: a reader may map the first tensor; values at a time */
@@ -13,41 +12,41 @@ enum { ALIGNMENT = 8, CHUNK = 512 }; /* bytes: a reader may map the first tensor
 #    define TYPE "F32"
 #endif
 
-static void write_string(FILE *out, const char *text) {
-    putc('"', out);
+static void write_string(gr_replacing *out, const char *text) {
+    gr_replace_text(out, "\"");
     for (; *text; text++) {
         if ((unsigned char)*text < ' ')
-            fprintf(out, "\\u%04x", (unsigned)*text);
+            gr_replace_print(out, "\\u%04x", (unsigned)*text);
         else {
-            if (*text == '"' || *text == '\\') putc('\\', out);
-            putc(*text, out);
+            if (*text == '"' || *text == '\\') gr_replace_text(out, "\\");
+            gr_replace_write(out, text, 1);
         }
     }
-    putc('"', out);
+    gr_replace_text(out, "\"");
 }
 
-static void write_header(FILE *out, gr_safetensors_content c) {
+static void write_header(gr_replacing *out, gr_safetensors_content c) {
     uint64_t at = 0;
-    fputs("{\"__metadata__\":{", out);
+    gr_replace_text(out, "{\"__metadata__\":{");
     for (size_t i = 0; i < c.notes; i++) {
-        if (i > 0) putc(',', out);
+        if (i > 0) gr_replace_text(out, ",");
         write_string(out, c.note[i].key);
-        putc(':', out);
+        gr_replace_text(out, ":");
         write_string(out, c.note[i].value);
     }
-    putc('}', out);
+    gr_replace_text(out, "}");
     for (size_t i = 0; i < c.tensors; i++) {
         const gr_shape shape = gr_shape_of(c.tensor[i].x);
         const uint64_t end = at + (uint64_t)gr_numel(c.tensor[i].x) * sizeof(gr_real);
-        putc(',', out);
+        gr_replace_text(out, ",");
         write_string(out, c.tensor[i].name);
-        fputs(":{\"dtype\":\"" TYPE "\",\"shape\":[", out);
-        for (int d = 0; d < shape.ndim; d++) fprintf(out, "%s%" PRId64, d > 0 ? "," : "", shape.dim[d]);
-        fprintf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, end);
+        gr_replace_text(out, ":{\"dtype\":\"" TYPE "\",\"shape\":[");
+        for (int d = 0; d < shape.ndim; d++) gr_replace_print(out, "%s%" PRId64, d > 0 ? "," : "", shape.dim[d]);
+        gr_replace_print(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", at, end);
         at = end;
     }
-    putc('}', out);
-    while (ftello(out) % ALIGNMENT != 0) putc(' ', out);
+    gr_replace_text(out, "}");
+    while (out->size % ALIGNMENT != 0) gr_replace_text(out, " ");
 }
 
 static void encode_real(gr_real value, uint8_t *out) {
@@ -71,34 +70,17 @@ static void write_values(gr_replacing *out, gr_tensor *x) {
     }
 }
 
-/* The header as text, to be freed; NULL without memory. */
-static char *header_of(gr_safetensors_content content, size_t *length) {
-    char *text = NULL;
-    FILE *memory = open_memstream(&text, length);
-    if (!memory) return NULL;
-    write_header(memory, content);
-    const bool ok = !ferror(memory);
-    if (fclose(memory) == 0 && ok) return text;
-    free(text);
-    return NULL;
-}
-
 bool gr_safetensors_write(gr_context *ctx, const char *path, gr_safetensors_content content) {
-    size_t length = 0;
     if (!gr_ok(ctx)) return false;
-    char *header = header_of(content, &length);
-    if (!header) {
-        gr_fail(ctx, path, "cannot write: no memory for the header");
-        return false;
-    }
+    gr_replacing header = {.counts = true};
+    write_header(&header, content);
     uint8_t raw[ALIGNMENT];
-    uint64_t size = sizeof raw + length;
-    gr_store_little(length, sizeof raw, raw);
+    uint64_t size = sizeof raw + header.size;
+    gr_store_little(header.size, sizeof raw, raw);
     for (size_t i = 0; i < content.tensors; i++) size += (uint64_t)gr_numel(content.tensor[i].x) * sizeof(gr_real);
     gr_replacing out = gr_replace_begin(ctx, path, size);
     gr_replace_write(&out, raw, sizeof raw);
-    gr_replace_write(&out, header, length);
+    write_header(&out, content);
     for (size_t i = 0; i < content.tensors; i++) write_values(&out, content.tensor[i].x);
-    free(header);
     return gr_replace_end(&out);
 }

@@ -75,10 +75,14 @@ int gr_context_report(gr_context *ctx) {
     return 1;
 }
 
+enum { WHERE = 200 }; /* bytes, the last, of a path that would leave no room for what is wrong with it */
+
 void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
     if (!ctx || ctx->failed) return;
     ctx->failed = true;
-    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s: ", where && *where ? where : "\"\"");
+    if (!where || !*where) where = "\"\"";
+    const size_t length = strlen(where), cut = length > WHERE ? length - WHERE : 0;
+    size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s%s: ", cut > 0 ? "..." : "", where + cut);
     va_list args;
     va_start(args, format);
     if (at < sizeof ctx->error) vsnprintf(ctx->error + at, sizeof ctx->error - at, format, args);
