@@ -2,8 +2,8 @@
 #include "again.h"
 #include "nn_support.h"
 
-#include <limits.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 void lm_begin_script(lm_script *script, gr_context *ctx, lm_picture p) {
     char file[64];
     snprintf(file, sizeof file, "%s.gp", p.name);
-    *script->path = '\0';
     script->out = gr_replace_begin(ctx, lm_path(ctx, script->path, p.directory, file), 0);
     gr_replace_print(&script->out,
                      "# Draws %s.png, where this gnuplot can, and %s.svg in this directory: gnuplot %s.gp\n"

@@ -28,7 +28,7 @@ bool lm_is_directory(gr_context *ctx, const char *path) {
 
 bool lm_same_file(gr_context *ctx, const char *a, const char *b) {
     struct stat of_a, of_b;
-    return lm_is_file(b) && lm_look_at(ctx, b, &of_b) && lm_look_at(ctx, a, &of_a) && of_a.st_dev == of_b.st_dev &&
+    return lm_look_at(ctx, a, &of_a) && lm_look_at(ctx, b, &of_b) && of_a.st_dev == of_b.st_dev &&
            of_a.st_ino == of_b.st_ino;
 }
 
@@ -131,7 +131,7 @@ bool lm_writes(gr_context *ctx, unsigned commands, const char *directory, const 
         if (!(written[i].commands & commands)) continue;
         if (inside && strcmp(entry, written[i].name) == 0) return true; /* it need not be there yet */
         const bool fits = snprintf(path, sizeof path, "%s/%s", directory, written[i].name) < LM_PATH;
-        if (fits && lm_same_file(ctx, path, file)) return true;
+        if (fits && lm_same_file(ctx, file, path)) return true;
     }
     return false;
 }
@@ -150,7 +150,7 @@ bool lm_can_write(gr_context *ctx, const lm_settings *set, const char *directory
     return gr_ok(ctx);
 }
 
-/* -- Reading ---------------------------------------------------------------------------------------------------- */
+/* -- Reading ------------------------------------------------------------------------------------------------------- */
 
 static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *size) {
     size_t room = 0;
@@ -176,11 +176,14 @@ static char *read_all(gr_context *ctx, FILE *file, const char *name, size_t *siz
 }
 
 FILE *lm_open(gr_context *ctx, const char *path) {
-    struct stat info;
-    if (!gr_ok(ctx) || !lm_look_at(ctx, path, &info) || !gr_can_replace(ctx, path)) return NULL;
-    FILE *file = fopen(path, "r");
-    if (!file) gr_fail(ctx, path, "cannot open: %s", strerror(errno));
-    return file;
+    uint64_t size;
+    const int file = gr_ok(ctx) && lm_look_at(ctx, path, &(struct stat){0}) ? gr_open_regular(ctx, path, &size) : -1;
+    FILE *stream = file >= 0 ? fdopen(file, "r") : NULL;
+    if (file >= 0 && !stream) {
+        gr_fail(ctx, path, "cannot open: %s", strerror(errno));
+        (void)close(file);
+    }
+    return stream;
 }
 
 char *lm_read(gr_context *ctx, const char *path, size_t *size) {

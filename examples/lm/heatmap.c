@@ -10,7 +10,7 @@ static void write_data(gr_context *ctx, const char *directory, const char *name,
     static const char header[] = "layer\thead\tquery\tkey\tweight\n"; /* all counted from 1 */
     char file[64], path[LM_PATH] = "";
     snprintf(file, sizeof file, "%s.tsv", name);
-    gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, directory, file), 0); /* it may be longer than memory */
+    gr_replacing out = gr_replace_begin(ctx, lm_path(ctx, path, directory, file), 0);
     gr_replace_text(&out, header);
     const int64_t n = a->n;
     for (int64_t i = 0; i < v.layers * v.heads && !out.cause; i++) {

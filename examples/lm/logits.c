@@ -27,7 +27,7 @@ int lm_logits(const lm_settings *set) {
     gr_context *ctx = gr_context_new();
     gr_tokenizer tokenizer;
     char path[LM_PATH];
-    if (lm_same_file(ctx, set->out, set->text) || lm_same_file(ctx, set->out, set->model))
+    if ((lm_is_file(set->text) && lm_same_file(ctx, set->out, set->text)) || lm_same_file(ctx, set->out, set->model))
         gr_fail(ctx, "--out", "%s is read, and would be replaced", set->out);
     if (lm_writes(ctx, ~0U, lm_home(ctx, set->model, path), set->out))
         gr_fail(ctx, "--out", "%s belongs to the model's run, and would be replaced", set->out);

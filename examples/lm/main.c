@@ -133,7 +133,10 @@ static void set_signals(void) {
 /* A standard descriptor that is closed would be the next file's: what is printed would go into it. */
 static void hold_descriptors(void) {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) _exit(LM_FAILED); /* writing to it fails */
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) { /* read-only: writing to it fails */
+            fputs("lm: /dev/null: cannot be opened\n", stderr);
+            _exit(LM_FAILED);
+        }
 }
 
 static int run(const lm_command *c, int count, char **words, const char *program) {

@@ -90,7 +90,7 @@ static void check_log(gr_context *ctx, const char *directory) {
     lm_check_holds(ctx, directory, "training", LM_LOG);
     FILE *log = lm_open(ctx, path);
     if (!log) {
-        gr_fail(ctx, path, "cannot open: %s", strerror(ENOENT));
+        gr_fail(ctx, path, "cannot open: there is no such file");
         return;
     }
     const bool titled = fgets(line, sizeof line, log) && strncmp(line, "step\tloss\t", strlen("step\tloss\t")) == 0;

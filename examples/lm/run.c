@@ -148,20 +148,6 @@ static void flush_log(lm_run *run) {
 
 /* -- The directory ------------------------------------------------------------------------------------------------- */
 
-/* The log becomes as private as a file that the run removes: those that are made anew are as private as the log. */
-static void keep_private(lm_run *run, const struct stat *old) {
-    const mode_t theirs = old->st_mode | S_IRWXU; /* its owner must be able to write it */
-    struct stat log;
-    if (fstat(fileno(run->log), &log) != 0) {
-        fail_log(run);
-        return;
-    }
-    const mode_t mode = log.st_mode & (old->st_gid == log.st_gid ? theirs : theirs & ~(mode_t)S_IRWXG);
-    if ((mode ^ log.st_mode) & (S_IRWXG | S_IRWXO) &&
-        fchmod(fileno(run->log), mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0)
-        gr_fail(run->ctx, LM_LOG, "cannot be made as private as what is replaced: %s", strerror(errno));
-}
-
 /* A run that begins anew has nothing of an older one beside its configuration: if it is killed before its first save,
  * it begins again. The state goes first, since it is what a resumed run goes on with. */
 static void forget(lm_run *run) {
@@ -170,7 +156,11 @@ static void forget(lm_run *run) {
         char path[LM_PATH] = "";
         struct stat old;
         lm_path(run->ctx, path, run->set->out, names[i]);
-        if (gr_ok(run->ctx) && lm_look_at(run->ctx, path, &old)) keep_private(run, &old);
+        if (gr_ok(run->ctx) && lm_look_at(run->ctx, path, &old)) {
+            if (run->replaced.st_mode && old.st_gid != run->replaced.st_gid) old.st_mode &= ~(mode_t)S_IRWXG;
+            if (run->replaced.st_mode) old.st_mode &= run->replaced.st_mode;
+            run->replaced = old;
+        }
         if (gr_ok(run->ctx) && unlink(path) != 0 && errno != ENOENT)
             gr_fail(run->ctx, path, "cannot be removed: %s", strerror(errno));
     }
@@ -215,15 +205,16 @@ static void check_inputs(const lm_run *run) {
         lm_spare(run->ctx, set, set->out, i < 0 ? set->validation : set->data.item[i]);
 }
 
-/* A file that is staged has from its beginning the permissions of the one that it will replace, or of the log. */
+/* A file that is staged has from its beginning the permissions of the one that it will replace, or of those that the
+ * run has removed. */
 static void stage(lm_run *run, const char *staged, const char *name) {
     struct stat old;
     char from[LM_PATH] = "", to[LM_PATH] = "";
     lm_path(run->ctx, from, run->set->out, staged);
     lm_path(run->ctx, to, run->set->out, name);
     if (!gr_ok(run->ctx)) return;
-    if (!lm_look_at(run->ctx, to, &old) && fstat(fileno(run->log), &old) != 0) fail_log(run);
-    if (!gr_ok(run->ctx)) return;
+    if (!lm_look_at(run->ctx, to, &old)) old = run->replaced;
+    if (!gr_ok(run->ctx) || !old.st_mode) return;
     unlink(from); /* left by a killed run, it may have others */
     const int file = open(from, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & S_IRWXU);
     if (file < 0) {
@@ -245,8 +236,11 @@ static void put_in_place(lm_run *run, const char *staged, const char *name) {
 
 static bool is_read(const lm_run *run, const char *path) {
     const lm_settings *set = run->set;
-    bool is = lm_same_file(run->ctx, path, set->config) || lm_same_file(run->ctx, path, set->validation);
-    for (int i = 0; i < set->data.count; i++) is = is || lm_same_file(run->ctx, path, set->data.item[i]);
+    bool is = lm_same_file(run->ctx, path, set->config);
+    for (int i = -1; i < set->data.count; i++) {
+        const char *input = i < 0 ? set->validation : set->data.item[i];
+        is = is || (lm_is_file(input) && lm_same_file(run->ctx, path, input));
+    }
     return is;
 }
 

@@ -11,8 +11,9 @@ typedef struct lm_run {
     gr_corpus *corpus;
     gr_gpt *gpt;
     gr_adamw *adamw;
-    gr_resume at;  /* steps done, the generator of windows, the best validation loss */
-    int64_t saved; /* steps done at the last save; -1: none yet */
+    gr_resume at;         /* steps done, the generator of windows, the best validation loss */
+    int64_t saved;        /* steps done at the last save; -1: none yet */
+    struct stat replaced; /* an older run's weights, which have gone: their permissions; all 0: there were none */
     FILE *log;
     int32_t *picture; /* ids of the text in the attention picture */
     int64_t picture_count;

@@ -34,7 +34,7 @@ typedef struct gr_replacing {
     char *beside;        /* "path.XXXXXXXX.tmp" */
     int file, directory; /* -1: not open */
     int cause;           /* errno of the first failure; 0: none */
-    bool counts;         /* it only counts: {.counts = true}, without a file */
+    bool counts;         /* it only counts, has no file, and does not end: {.counts = true} */
     uint64_t size;       /* bytes taken */
     size_t used;
     uint8_t *buffer;
@@ -52,7 +52,7 @@ void gr_permit_like(int file, const struct stat *old);
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size);
 void gr_replace_write(gr_replacing *r, const void *bytes, size_t n);
 void gr_replace_text(gr_replacing *r, const char *text);
-void gr_replace_print(gr_replacing *r, const char *format, ...) GR_PRINTF(2, 3); /* 4 KiB at most, or it fails */
+void gr_replace_print(gr_replacing *r, const char *format, ...) GR_PRINTF(2, 3); /* 4095 bytes at most, or it fails */
 /* Flushes to the disk, renames, flushes the directory. False after an error; then the old file is as it was, and
  * nothing is beside it (unless the directory alone could not be flushed: then the new one is whole). */
 bool gr_replace_end(gr_replacing *r);

@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ALIGNMENT = 8, CHUNK = 512 }; /* bytes: a reader may map the first tensor; values at a time */
+enum {
+    LENGTH = 8, /* bytes of the header's length, which is a multiple of them: a reader may map the first tensor */
+    CHUNK = 512 /* values at a time */
+};
 
 #ifdef GR_DOUBLE
 #    define TYPE "F64"
@@ -46,7 +49,7 @@ static void write_header(gr_replacing *out, gr_safetensors_content c) {
         at = end;
     }
     gr_replace_text(out, "}");
-    while (out->size % ALIGNMENT != 0) gr_replace_text(out, " ");
+    while (out->size % LENGTH != 0) gr_replace_text(out, " ");
 }
 
 static void encode_real(gr_real value, uint8_t *out) {
@@ -72,9 +75,9 @@ static void write_values(gr_replacing *out, gr_tensor *x) {
 
 bool gr_safetensors_write(gr_context *ctx, const char *path, gr_safetensors_content content) {
     if (!gr_ok(ctx)) return false;
-    gr_replacing header = {.counts = true};
+    gr_replacing header = {.counts = true}; /* its length stands before it */
     write_header(&header, content);
-    uint8_t raw[ALIGNMENT];
+    uint8_t raw[LENGTH];
     uint64_t size = sizeof raw + header.size;
     gr_store_little(header.size, sizeof raw, raw);
     for (size_t i = 0; i < content.tensors; i++) size += (uint64_t)gr_numel(content.tensor[i].x) * sizeof(gr_real);

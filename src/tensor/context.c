@@ -81,7 +81,9 @@ void gr_fail(gr_context *ctx, const char *where, const char *format, ...) {
     if (!ctx || ctx->failed) return;
     ctx->failed = true;
     if (!where || !*where) where = "\"\"";
-    const size_t length = strlen(where), cut = length > WHERE ? length - WHERE : 0;
+    const size_t length = strlen(where);
+    size_t cut = length > WHERE ? length - WHERE : 0;
+    while (cut > 0 && ((unsigned char)where[cut] & 0xC0) == 0x80) cut++; /* not within a character of UTF-8 */
     size_t at = (size_t)snprintf(ctx->error, sizeof ctx->error, "%s%s: ", cut > 0 ? "..." : "", where + cut);
     va_list args;
     va_start(args, format);
