@@ -20,6 +20,7 @@ stop_by() { # a signal, when a file is there; lm is in front: a script has what 
     sh -c 'echo $$ > pid.new && mv pid.new pid && exec "$0" "$@"' "$lm" "$@" > out 2> err
 }
 signals="INT:130 TERM:143"
+trap : INT # a bash would end with a child that INT has ended
 [ -z "$(sh -c 'kill -s INT $$; echo ignored')" ] || signals=TERM:143 # these tests are in the background themselves
 for signal in $signals; do
     stop_by ${signal%:*} stopped/state.safetensors train $long --out stopped
@@ -32,6 +33,7 @@ for signal in $signals; do
     check "to the same end" same whole stopped
     rm -rf stopped
 done
+trap - INT
 
 "$lm" train $run --steps 300 --out ignoring --quiet > out 2> err & # which the shell has ignore INT
 wait_for ignoring/state.safetensors
