@@ -227,7 +227,12 @@ TEST(a_mask_is_drawn) {
     ck_assert_str_eq(printed(gr_mask_or(gr_mask_window(1), gr_mask_global(1)), 3, 3), "###\n##.\n#.#\n");
     ck_assert_str_eq(printed(gr_mask_all(), 1, 3), "###\n");
     ck_assert_str_eq(printed(gr_mask_all(), 0, 3), "");
-    ck_assert_uint_eq(strlen(printed(gr_mask_causal(), INT64_MAX, INT64_MAX)), 40 * 81);
+    const int64_t size[] = {1, 80, INT64_MAX / 2, INT64_MAX};
+    for (int k = 0; k < 4 * 4 * 4; k++) { /* windows and texts of any size */
+        const gr_mask any = gr_mask_or(gr_mask_window(size[k % 4]), gr_mask_global(size[k % 4]));
+        const char *drawn = printed(gr_mask_and(gr_mask_causal(), any), size[k / 4 % 4], size[k / 16]);
+        ck_assert_int_eq((int)strlen(drawn), (k / 4 % 4 ? 40 : 1) * (k / 16 ? 81 : 2));
+    }
     enum { ROWS = 40, COLUMNS = 80, TIMES = 5 };
     const char *large = printed(gr_mask_causal(), TIMES * ROWS, TIMES * COLUMNS);
     ck_assert_uint_eq(strlen(large), ROWS * (COLUMNS + 1));

@@ -13,7 +13,7 @@ gr_mask_view gr_mask_view_at(const gr_mask *mask, gr_shape scores, int64_t matri
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t position(const gr_mask_view *m, int64_t i) { return i + m->keys - m->queries; }
+static int64_t position(const gr_mask_view *m, int64_t i) { return i + (m->keys - m->queries); }
 
 /* -- Words that show one stretch of keys --------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ typedef struct stretch {
 static stretch stretch_of(const struct gr_mask_word *w, const gr_mask_view *m, int64_t i) {
     const int64_t t = position(m, i), n = w->number, end = m->keys;
     if (w->kind == GR_MASK_CAUSAL) return (stretch){0, t + 1};
-    if (w->kind == GR_MASK_WINDOW) return n - end > m->queries ? (stretch){0, end} : (stretch){t - n + 1, t + n};
+    if (w->kind == GR_MASK_WINDOW) return (stretch){larger(t, 0) - n + 1, n < end - t ? t + n : end};
     if (w->kind == GR_MASK_GLOBAL) return (stretch){0, 0 <= t && t < n ? end : n};
     gr_real length = w->tensor->data[m->batch * w->tensor->stride[0]]; /* padding; NaN shows nothing */
     int64_t whole = length > 0 ? length < (gr_real)end ? (int64_t)length : end : 0;
