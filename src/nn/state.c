@@ -178,9 +178,10 @@ static bool read_state(const gr_safetensors *in, const state *s, gr_resume *at) 
     if (!check_configuration(in, s)) return false;
     gr_tensor **staged = gr_alloc_array(s->ctx, false, (int64_t)KINDS * s->gpt->count, sizeof *staged);
     gr_rng *rng = gr_alloc_array(s->ctx, false, s->drops, sizeof *rng);
+    if (!staged || !rng) return false;
     const gr_resume place = read_place(in);
     const int64_t step = gr_note_number(in, "optimiser_step", 0, INT64_MAX / 2);
-    for (int64_t i = 0; rng && i < s->drops; i++) rng[i] = read_generator(in, gr_text(s->ctx, "dropout.%" PRId64, i));
+    for (int64_t i = 0; i < s->drops; i++) rng[i] = read_generator(in, gr_text(s->ctx, "dropout.%" PRId64, i));
     if (!gr_ok(s->ctx) || !stage_all(in, s, staged)) return false;
     put_back(s, staged, rng, step);
     if (at) *at = place;
