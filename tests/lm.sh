@@ -159,7 +159,7 @@ cp -r a piped && rm piped/config.txt && mkfifo piped/config.txt
 check "to go on with a pipe" fails 1 "piped/config.txt: is not a regular file" train --resume piped
 cp -r a unread && rm unread/log.tsv && mkdir unread/log.tsv
 check "a log that cannot be read has no number of steps" fails 1 "unread/log.tsv: is a directory" train --data $text --out unread
-from_locked() {
+from_locked() { # root may search it all the same
     mkdir -p locked
     (cd locked && chmod 0 . && "$lm" "$@")
     status=$?

@@ -57,8 +57,7 @@ const char *lm_path(gr_context *ctx, char out[LM_PATH], const char *directory, c
 const char *lm_shown(const char *path); /* "-": "standard input" */
 bool lm_is_file(const char *input);     /* neither "-" nor "", an option that was not given */
 
-/* Is it there, a directory, the same one, there in a directory? An error, and false, if the system cannot
- * tell. */
+/* Is it there, a directory, the same one, there in a directory? False and an error if the system cannot tell. */
 bool lm_look_at(gr_context *ctx, const char *path, struct stat *info);
 bool lm_is_directory(gr_context *ctx, const char *path);
 bool lm_same_file(gr_context *ctx, const char *a, const char *b);

@@ -173,7 +173,7 @@ bool gr_tokenizer_load(gr_context *ctx, const char *path, gr_tokenizer *out) {
 
 static bool check_model(gr_gpt *gpt, const gr_tokenizer *tokenizer, const char *path) {
     if (!gpt || !gr_ok(gpt->ctx)) return false;
-    if (!gr_check_made(gpt->ctx, "save", "the model", gpt->h)) return false;
+    if (!gr_check_made(gpt->ctx, path ? path : "save", "the model", gpt->h)) return false;
     if (!path)
         gr_fail(gpt->ctx, "save", "path is NULL");
     else if (!tokenizer)

@@ -51,8 +51,9 @@ void gr_permit_like(int file, const struct stat *old);
  * begun. The new file has the older one's permissions. */
 gr_replacing gr_replace_begin(gr_context *ctx, const char *path, uint64_t size);
 void gr_replace_write(gr_replacing *r, const void *bytes, size_t n);
+/* A text without its NUL; and printf, which fails if it makes more than 4095 bytes. */
 void gr_replace_text(gr_replacing *r, const char *text);
-void gr_replace_print(gr_replacing *r, const char *format, ...) GR_PRINTF(2, 3); /* 4095 bytes at most, or it fails */
+void gr_replace_print(gr_replacing *r, const char *format, ...) GR_PRINTF(2, 3);
 /* Flushes to the disk, renames, flushes the directory. False after an error; then the old file is as it was, and
  * nothing is beside it (unless the directory alone could not be flushed: then the new one is whole). */
 bool gr_replace_end(gr_replacing *r);
